@@ -1,0 +1,23 @@
+# The libraries that annulus stands on (Debian's names in scripts/setup). Each is linked to the one
+# folder that may use it.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(oneDNN 2.6 REQUIRED)
+find_package(MPI REQUIRED COMPONENTS C)
+find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
+find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
+find_path(NLOHMANN_JSON_INCLUDE_DIR nlohmann/json.hpp REQUIRED)
+
+if(NOT ANNULUS_CUDA MATCHES "^(AUTO|ON|OFF|FAKE)$")
+  message(FATAL_ERROR "ANNULUS_CUDA is AUTO, ON, OFF or FAKE, not '${ANNULUS_CUDA}'")
+endif()
+if(ANNULUS_CUDA MATCHES "^(ON|FAKE)$")
+  message(FATAL_ERROR "ANNULUS_CUDA=${ANNULUS_CUDA}: this version has no CUDA backend; use AUTO or OFF")
+endif()

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace annulus {
+
+const char* name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bug:
+      return "internal error";
+    case ErrorKind::usage:
+      return "config";
+    case ErrorKind::data:
+      return "data";
+    case ErrorKind::output:
+      return "output";
+    case ErrorKind::resource:
+      return "resources";
+    case ErrorKind::numeric:
+      return "numeric";
+    case ErrorKind::peer:
+      return "peer";
+    case ErrorKind::stopped:
+      return "stopped";
+  }
+  return "error";
+}
+
+std::string to_string(const Location& where) {
+  if (where.line == 0) return where.file;
+  if (where.column == 0) return fmt::format("{}:{}", where.file, where.line);
+  return fmt::format("{}:{}:{}", where.file, where.line, where.column);
+}
+
+Error::Error(ErrorKind kind, std::string message)
+    : std::runtime_error(""), kind_(kind), message_(std::move(message)) {
+  compose();
+}
+
+Error& Error::values(std::string expected, std::string found) {
+  expected_ = std::move(expected);
+  found_ = std::move(found);
+  compose();
+  return *this;
+}
+
+Error& Error::at(Location where) {
+  where_ = std::move(where);
+  compose();
+  return *this;
+}
+
+Error& Error::on(int rank, std::string host) {
+  if (rank_ >= 0) return *this;
+  rank_ = rank;
+  host_ = std::move(host);
+  compose();
+  return *this;
+}
+
+void Error::compose() {
+  text_.clear();
+  if (rank_ >= 0) text_ += fmt::format("[rank {} on {}] ", rank_, host_);
+  if (!where_.file.empty()) text_ += to_string(where_) + ": ";
+  text_ += message_;
+  if (!expected_.empty() || !found_.empty()) {
+    text_ += fmt::format(": expected {}, found {}", expected_, found_);
+  }
+}
+
+std::string with_errno(const std::string& what) {
+  const int code = errno;
+  return fmt::format("{}: {} (errno {})", what, std::generic_category().message(code), code);
+}
+
+}  // namespace annulus

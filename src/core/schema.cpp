@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+namespace annulus {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string number_text(double number) {
+  return number == std::floor(number) && std::abs(number) < 1e15
+             ? std::to_string(static_cast<std::int64_t>(number))
+             : fmt::format("{}", number);
+}
+
+std::string join_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += '"' + words[i] + '"';
+  }
+  return text;
+}
+
+template <class T>
+std::string list_text(const std::vector<T>& items) {
+  Value::Array array;
+  for (const T& item : items) array.push_back({item, {}});
+  return to_string(Value{array, {}});
+}
+
+// The number in a value that is an integer or, where floats are allowed, a float.
+std::optional<double> number_in(const Value& value, bool floats) {
+  if (const auto* integer = value.get<std::int64_t>()) return static_cast<double>(*integer);
+  if (floats) {
+    if (const auto* number = value.get<double>()) return *number;
+  }
+  return std::nullopt;
+}
+
+std::string resolved_path(const std::string& text, const Location& where) {
+  namespace fs = std::filesystem;
+  if (text.empty() || fs::path(text).is_absolute()) return text;
+  return fs::absolute(fs::path(where.file).parent_path() / text).lexically_normal().string();
+}
+
+}  // namespace
+
+Key& Key::at_least(double bound) {
+  return minimum_ = bound, open_minimum_ = false, *this;
+}
+Key& Key::above(double bound) {
+  return minimum_ = bound, open_minimum_ = true, *this;
+}
+Key& Key::at_most(double bound) {
+  return maximum_ = bound, open_maximum_ = false, *this;
+}
+Key& Key::below(double bound) {
+  return maximum_ = bound, open_maximum_ = true, *this;
+}
+Key& Key::unusual_above(double bound) {
+  return unusual_ = bound, *this;
+}
+Key& Key::one_of(std::vector<std::string> words) {
+  return words_ = std::move(words), *this;
+}
+Key& Key::required() {
+  return required_ = true, *this;
+}
+Key& Key::path() {
+  return path_ = true, *this;
+}
+Key& Key::present(bool* flag) {
+  return present_ = flag, *this;
+}
+
+std::string Key::type() const {
+  if (table_) return "table";
+  if (!form_.empty()) return form_;
+  if (!words_.empty()) return join_words(words_);
+  static constexpr const char* names[] = {"true or false",  "integer",          "number",
+                                          "string",         "list of integers", "list of numbers",
+                                          "list of strings"};
+  std::string text = path_ ? "path" : names[target_->index()];
+  const bool low = std::isfinite(minimum_);
+  const bool high = std::isfinite(maximum_);
+  if (low) text += (open_minimum_ ? " > " : " >= ") + number_text(minimum_);
+  if (high) {
+    text +=
+        (low ? " and" : "") + std::string(open_maximum_ ? " < " : " <= ") + number_text(maximum_);
+  }
+  return text;
+}
+
+std::string Key::default_text() const {
+  if (!target_ || required_) return "";
+  return std::visit(
+      Overloaded{[](const bool* v) { return std::string(*v ? "true" : "false"); },
+                 [](const std::int64_t* v) { return std::to_string(*v); },
+                 [](const double* v) {
+                   return to_string(Value{*v, {}});
+                 },
+                 [](const std::string* v) { return v->empty() ? "" : '"' + *v + '"'; },
+                 [](const auto* v) { return v->empty() ? std::string() : list_text(*v); }},
+      *target_);
+}
+
+bool Key::in_range(double number) const {
+  if (!std::isfinite(number)) return false;
+  if (open_minimum_ ? number <= minimum_ : number < minimum_) return false;
+  return open_maximum_ ? number < maximum_ : number <= maximum_;
+}
+
+void Key::read(const Value& value, Problems& problems) const {
+  if (present_ != nullptr) *present_ = true;
+  if (reader_) return reader_(value, problems);
+
+  const auto wrong = [&] {
+    problems.add(value.where,
+                 fmt::format("'{}' must be {}, not {}", name_, type(), to_string(value)));
+  };
+  const auto read_number = [&](const Value& item, auto& out) {
+    using T = std::decay_t<decltype(out)>;
+    const std::optional<double> number = number_in(item, std::is_same_v<T, double>);
+    if (!number || !in_range(*number)) return false;
+    if (*number > unusual_) {
+      problems.warn(item.where,
+                    fmt::format("'{}' = {} is unusually large", name_, to_string(item)));
+    }
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      out = *item.get<std::int64_t>();
+    } else {
+      out = *number;
+    }
+    return true;
+  };
+  const auto read_text = [&](const Value& item, std::string& out) {
+    const auto* text = item.get<std::string>();
+    if (text == nullptr) return false;
+    if (!words_.empty() && std::find(words_.begin(), words_.end(), *text) == words_.end())
+      return false;
+    out = path_ ? resolved_path(*text, item.where) : *text;
+    return true;
+  };
+  const auto read_list = [&](auto& out, const auto& read_item) {
+    const auto* array = value.get<Value::Array>();
+    if (array == nullptr) return false;
+    std::decay_t<decltype(out)> items(array->size());
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      if (!read_item((*array)[i], items[i])) return false;
+    }
+    out = std::move(items);
+    return true;
+  };
+  const bool good = std::visit(
+      Overloaded{[&](bool* out) {
+                   const auto* flag = value.get<bool>();
+                   if (flag != nullptr) *out = *flag;
+                   return flag != nullptr;
+                 },
+                 [&](std::int64_t* out) { return read_number(value, *out); },
+                 [&](double* out) { return read_number(value, *out); },
+                 [&](std::string* out) { return read_text(value, *out); },
+                 [&](std::vector<std::string>* out) { return read_list(*out, read_text); },
+                 [&](auto* out) { return read_list(*out, read_number); }},
+      *target_);
+  if (!good) wrong();
+}
+
+Key& Schema::key(std::string name, Key::Target target, std::string doc) {
+  Key& key = keys_.emplace_back();
+  key.name_ = std::move(name);
+  key.doc_ = std::move(doc);
+  key.target_ = target;
+  return key;
+}
+
+Key& Schema::key(std::string name, std::string form, Key::Reader reader, std::string doc) {
+  Key& key = keys_.emplace_back();
+  key.name_ = std::move(name);
+  key.doc_ = std::move(doc);
+  key.form_ = std::move(form);
+  key.reader_ = std::move(reader);
+  return key;
+}
+
+Key& Schema::table(std::string name, Schema keys, std::string doc) {
+  Key& key = keys_.emplace_back();
+  key.name_ = std::move(name);
+  key.doc_ = std::move(doc);
+  key.table_ = std::make_shared<Schema>(std::move(keys));
+  return key;
+}
+
+void Schema::fill(const Value& value, std::string_view path, Problems& problems) const {
+  const auto* table = value.get<Value::Table>();
+  if (table == nullptr) {
+    problems.add(value.where, fmt::format("'{}' must be a table, not {}", path, to_string(value)));
+    return;
+  }
+  std::vector<std::string> known;
+  for (const Key& key : keys_) known.push_back(key.name_);
+  for (const Member& member : *table) {
+    const auto key = std::find_if(keys_.begin(), keys_.end(),
+                                  [&](const Key& k) { return k.name_ == member.key; });
+    if (key == keys_.end()) {
+      const std::string guess = nearest(member.key, known);
+      problems.add(member.where,
+                   fmt::format("unknown key '{}' {}{}", member.key, table_name(path),
+                               guess.empty() ? "" : "; did you mean '" + guess + "'?"));
+    } else if (key->table_) {
+      const std::string sub = path.empty() ? member.key : fmt::format("{}.{}", path, member.key);
+      if (key->present_ != nullptr) *key->present_ = true;
+      key->table_->fill(member.value, sub, problems);
+    } else {
+      key->read(member.value, problems);
+    }
+  }
+  for (const Key& key : keys_) {
+    if (key.required_ && value.find(key.name_) == nullptr) {
+      problems.add(value.where, fmt::format("missing key '{}' {}", key.name_, table_name(path)));
+    }
+  }
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string table_name(std::string_view path) {
+  return path.empty() ? "at the top level" : fmt::format("in [{}]", path);
+}
+
+}  // namespace annulus

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/error.h"
+
+namespace annulus {
+
+struct Member;
+
+// A config value as written, with the place where it stands: what `config` reads from TOML and
+// every folder's schema checks. Tables keep the order of the file.
+struct Value {
+  using Array = std::vector<Value>;
+  using Table = std::vector<Member>;
+
+  std::variant<bool, std::int64_t, double, std::string, Array, Table> data = Table{};
+  Location where;
+
+  template <class T>
+  const T* get() const {
+    return std::get_if<T>(&data);
+  }
+  template <class T>
+  T* get() {
+    return std::get_if<T>(&data);
+  }
+  // The member of a table; null where this is no table or has no such key.
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+  // The value at a path "optimizer.schedule.kind" through tables; null where there is none.
+  const Value* find_path(std::string_view path) const;
+  // Sets a member of this table, adding it at the end where it is new.
+  void set(std::string_view key, Value value);
+};
+
+// One key of a table with the place where the key stands.
+struct Member {
+  std::string key;
+  Location where;
+  Value value;
+};
+
+// "an integer", "a string", "a table", ... for messages.
+const char* type_name(const Value& value);
+// As TOML on one line, for messages: 32.5, "abc", [1, 2].
+std::string to_string(const Value& value);
+
+// All mistakes of a config, gathered so that they can be shown at once.
+class Problems {
+ public:
+  void add(const Location& where, std::string message);
+  void warn(const Location& where, std::string message);
+
+  bool empty() const { return errors_.empty(); }
+  std::size_t count() const { return errors_.size(); }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // One Error (usage) whose message has a line a problem, in the order of file, line and column;
+  // returns where there is none.
+  void throw_if_any() const;
+
+ private:
+  struct Entry {
+    Location where;
+    std::string message;
+  };
+  std::vector<Entry> errors_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace annulus
