@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "core/progress.h"
+
+namespace annulus {
+
+// The ranks of the job that the launcher started, or a single rank where no launcher did (then no
+// MPI is touched). Starts the communication thread, which initialises MPI, makes every MPI call,
+// and finalises it when the object dies. `progress` is where the current bucket is written; it must
+// outlive the result. Error (resource) where the launcher's number of ranks is not MPI's: N jobs of
+// one rank. comm/mpi/job.cpp.
+std::unique_ptr<Communicator> join_job(Progress& progress);
+
+// `ranks` threads as ranks of one job, for tests: calls body(communicator) on each, on its own
+// thread, and returns when all have; the first error of the lowest rank is thrown here. `nodes`
+// splits them into as many pretended nodes (by share_of), which then share no gradient memory.
+// comm/local/threads.cpp.
+void run_as_threads(int ranks, int nodes, const std::function<void(Communicator&)>& body);
+
+}  // namespace annulus
