@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/schema.h"
+#include "layers/layer.h"
+
+namespace annulus {
+
+struct ModelInput {
+  std::string name;  // "input" where the model has one
+  Shape shape;       // of a sample: (C, H, W) or (F)
+};
+
+// One entry of model.layers as written.
+struct LayerSpec {
+  std::string kind;
+  std::string name;               // unique; default: kind and a running number from 1 ("conv1")
+  std::vector<std::string> from;  // names of layers or inputs; empty: the layer before
+  std::string share;              // take the parameters of that layer
+  std::unique_ptr<Layer> layer;
+  Location where;
+};
+
+struct LossSpec {
+  std::string kind = "cross_entropy";  // or mean_squared_error
+  double label_smoothing = 0;
+  std::optional<std::int64_t> ignore_index;
+  std::vector<std::int64_t> top_k = {1, 5};  // one or two; those above `classes` are left out
+};
+
+// [model] and [loss].
+struct ModelSpec {
+  std::vector<ModelInput> inputs;
+  std::int64_t classes = 0;
+  std::vector<LayerSpec> layers;
+  LossSpec loss;
+};
+
+// The keys of [model], after expand_blocks: input (a list, or a table of lists by name), classes,
+// layers.
+Schema describe(ModelSpec& spec);
+// The keys of [loss].
+Schema describe(LossSpec& spec);
+
+}  // namespace annulus
