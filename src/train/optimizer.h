@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/buffer.h"
+#include "core/schema.h"
+#include "core/state.h"
+#include "core/update_ops.h"
+#include "layers/graph.h"
+#include "train/schedule.h"
+
+namespace annulus {
+
+// [optimizer]
+struct OptimizerSpec {
+  std::string kind = "sgd";  // or adamw
+  double lr = 0.1;
+  std::string lr_scale = "none";  // linear: lr times batch.global / lr_base_batch
+  std::int64_t lr_base_batch = 256;
+  double momentum = 0;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  bool decay_all = false;  // biases and norm parameters too
+  double clip_norm = 0;    // global norm of the gradient; 0: off
+  double clip_value = 0;   // of each element; 0: off
+  ScheduleSpec schedule;
+};
+
+Schema describe(OptimizerSpec& spec);
+
+// What one update did.
+struct UpdateReport {
+  double gradient_norm = 0;  // of the mean gradient, before clipping
+  bool applied = true;       // false: skipped, since the gradient was not finite
+};
+
+// Turns a summed gradient into new weights: unscale, look at it, clip, decay, and one pass over the
+// flat buffers. Owns its moments.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // One update with the gradient `gradient` * `scale`, at learning rate `lr`; `weights` are changed
+  // unless the gradient is not finite. `update` counts applied updates from 0.
+  virtual UpdateReport update(std::span<float> weights, std::span<const float> gradient,
+                              double scale, double lr, std::int64_t update) = 0;
+  // Adds its moments under the parameters' names: "conv1/weight/velocity".
+  virtual void add_to(NamedState& state) = 0;
+  virtual std::size_t bytes() const = 0;
+};
+
+// A new kind of optimizer is one more file and one more row here (optimizer.cpp).
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const Graph& graph,
+                                          DeviceContext& device);
+
+// Weight decay of each stretch of the flat buffers: the bias and norm rule.
+std::vector<DecayRange> decay_ranges(const Graph& graph, double weight_decay, bool decay_all);
+
+}  // namespace annulus
