@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include <sys/mman.h>
 
@@ -21,6 +22,8 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 // Address space is reserved with room to align, so that the kernel can back it with huge pages;
 // fresh mappings are zero without being touched.
 Buffer map_huge(std::size_t bytes) {
+  require(bytes <= std::numeric_limits<std::size_t>::max() / 2, ErrorKind::resource,
+          "no memory for {} bytes", bytes);
   const std::size_t mapped = round_up(bytes, huge_page) + huge_page;
   void* base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

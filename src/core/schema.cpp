@@ -63,10 +63,28 @@ std::optional<double> number_in(const Value& value, bool floats) {
   return std::nullopt;
 }
 
+// Whether one word is part of the other, as "epochs" of "num-epochs"; short ones are by chance.
+bool contains(std::string_view a, std::string_view b) {
+  return std::min(a.size(), b.size()) >= 4 && (a.find(b) != a.npos || b.find(a) != b.npos);
+}
+
+// Where in the sub-tables the key `name` exists: "optimizer.lr"; empty where it does not.
+std::string find_below(const std::vector<Key>& keys, const std::string& name) {
+  for (const Key& key : keys) {
+    if (key.table() == nullptr) continue;
+    for (const Key& inner : key.table()->keys()) {
+      if (inner.name() == name) return key.name() + "." + name;
+    }
+    const std::string deeper = find_below(key.table()->keys(), name);
+    if (!deeper.empty()) return key.name() + "." + deeper;
+  }
+  return "";
+}
+
 std::string resolved_path(const std::string& text, const Location& where) {
   namespace fs = std::filesystem;
   if (text.empty() || fs::path(text).is_absolute()) return text;
-  return fs::absolute(fs::path(where.file).parent_path() / text).lexically_normal().string();
+  return fs::absolute(fs::path(base_directory(where)) / text).lexically_normal().string();
 }
 
 }  // namespace
@@ -229,7 +247,8 @@ void Schema::fill(const Value& value, std::string_view path, Problems& problems)
     const auto key = std::find_if(keys_.begin(), keys_.end(),
                                   [&](const Key& k) { return k.name_ == member.key; });
     if (key == keys_.end()) {
-      const std::string guess = nearest(member.key, known);
+      std::string guess = find_below(keys_, member.key);
+      if (guess.empty()) guess = nearest(member.key, known);
       problems.add(member.where,
                    fmt::format("unknown key '{}' {}{}", member.key, table_name(path),
                                guess.empty() ? "" : "; did you mean '" + guess + "'?"));
@@ -248,17 +267,36 @@ void Schema::fill(const Value& value, std::string_view path, Problems& problems)
   }
 }
 
+void Key::resolve_paths(Value& value) const {
+  if (table_) return table_->resolve_paths(value);
+  if (!path_) return;
+  if (auto* text = value.get<std::string>()) *text = resolved_path(*text, value.where);
+  if (auto* array = value.get<Value::Array>()) {
+    for (Value& item : *array) resolve_paths(item);
+  }
+}
+
+void Schema::resolve_paths(Value& table) const {
+  for (const Key& key : keys_) {
+    if (Value* value = table.find(key.name_)) key.resolve_paths(*value);
+  }
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    // A word of which no letter stayed is not near, however short.
+    if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best = candidate;
       best_distance = distance;
     }
   }
-  return best;
+  if (!best.empty()) return best;
+  const auto part = std::find_if(known.begin(), known.end(),
+                                 [&](const std::string& name) { return contains(name, word); });
+  return part == known.end() ? "" : *part;
 }
 
 std::string table_name(std::string_view path) {

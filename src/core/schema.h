@@ -35,7 +35,8 @@ class Key {
   Key& unusual_above(double bound);
   Key& one_of(std::vector<std::string> words);
   Key& required();
-  // The text is a path: one that is not absolute is relative to the file that the value stands in.
+  // The text is a path: one that is not absolute is relative to base_directory() of its place. The
+  // target gets it absolute.
   Key& path();
   // Set to true where the key is present.
   Key& present(bool* flag);
@@ -50,6 +51,7 @@ class Key {
  private:
   friend class Schema;
   void read(const Value& value, Problems& problems) const;
+  void resolve_paths(Value& value) const;
   bool in_range(double number) const;
 
   std::string name_;
@@ -82,9 +84,13 @@ class Schema {
   Key& table(std::string name, Schema keys, std::string doc);
 
   // Fills the targets from a table. Adds to `problems`: keys that are unknown (with the nearest
-  // known one), missing, of the wrong type, out of range or not finite. `path` names the table in
-  // messages: "optimizer.schedule", "" for the top of the file.
+  // known one, or the sub-table that they belong to), missing, of the wrong type, out of range or
+  // not finite. `path` names the table in messages: "optimizer.schedule", "" for the top of the
+  // file.
   void fill(const Value& table, std::string_view path, Problems& problems) const;
+
+  // Makes the paths in a table absolute, so that it can be written to another directory.
+  void resolve_paths(Value& table) const;
 
   const std::vector<Key>& keys() const { return keys_; }
 
@@ -92,7 +98,8 @@ class Schema {
   std::vector<Key> keys_;
 };
 
-// The word of `known` that is nearest to `word` by edit distance; empty where none is near.
+// The word of `known` that is nearest to `word` by edit distance, or that contains it or is
+// contained in it; empty where none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 // The name of a table for messages: "in [optimizer]", "at the top level".

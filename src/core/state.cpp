@@ -26,9 +26,12 @@ void NamedState::add(StateTensor tensor) {
 void NamedState::add(std::string name, TensorView view) {
   require(view.device == DeviceKind::cpu, ErrorKind::bug, "'{}' is not host memory", name);
   StateTensor tensor{std::move(name), view.shape, view.dtype, {}, {}};
-  tensor.read = [view](std::span<std::byte> to) { std::memcpy(to.data(), view.data, to.size()); };
-  tensor.write = [view](std::span<const std::byte> from) {
-    std::memcpy(view.data, from.data(), from.size());
+  const auto copy = [](void* to, const void* from, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);  // an empty tensor has a null pointer
+  };
+  tensor.read = [view, copy](std::span<std::byte> to) { copy(to.data(), view.data, to.size()); };
+  tensor.write = [view, copy](std::span<const std::byte> from) {
+    copy(view.data, from.data(), from.size());
   };
   add(std::move(tensor));
 }

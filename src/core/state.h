@@ -24,7 +24,7 @@ struct StateTensor {
   std::function<void(std::span<std::byte>)> read;
   std::function<void(std::span<const std::byte>)> write;
 
-  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  std::size_t bytes() const { return bytes_of(shape, dtype); }
 };
 
 // A named scalar, by reference to the variable of its owner.

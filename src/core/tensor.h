@@ -14,6 +14,9 @@
 
 namespace annulus {
 
+// Size of a dense tensor. Error (resource) where it does not fit in 63 bits.
+std::size_t bytes_of(const Shape& shape, DType dtype);
+
 // A typed, dense, row-major piece of memory that somebody else owns. `device` says where it lies;
 // only host memory may be dereferenced. The view does not keep the memory alive.
 struct TensorView {
@@ -33,7 +36,7 @@ struct TensorView {
         dtype(dtype_of<T>) {}
 
   std::int64_t elements() const { return shape.elements(); }
-  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
+  std::size_t bytes() const { return bytes_of(shape, dtype); }
 
   // The elements. Error (bug) unless T is the dtype and the memory is the host's.
   template <class T>

@@ -3,18 +3,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <tuple>
 
 namespace annulus {
 namespace {
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
+void append_escaped(std::string& text, char c) {
+  static constexpr std::string_view named = "\b\t\n\f\r\"\\";
+  static constexpr std::string_view letters = "btnfr\"\\";
+  const auto code = static_cast<unsigned char>(c);
+  if (const std::size_t i = named.find(c); i != std::string_view::npos) {
+    text += '\\';
+    text += letters[i];
+  } else if (code < 0x20 || code == 0x7F) {
+    text += fmt::format("\\u{:04X}", code);
+  } else {
+    text += c;
   }
+}
+
+std::string quoted_text(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) append_escaped(result, c);
   return result + '"';
+}
+
+bool is_bare(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
 }
 
 // The shortest decimal that reads back as the same number, with a point so that it stays a float.
@@ -35,8 +52,8 @@ std::string array_text(const Value::Array& array) {
 std::string table_text(const Value::Table& table) {
   std::string text = "{";
   for (const Member& member : table) {
-    text +=
-        fmt::format("{} {} = {}", text.size() > 1 ? "," : "", member.key, to_string(member.value));
+    text += fmt::format("{} {} = {}", text.size() > 1 ? "," : "", key_text(member.key),
+                        to_string(member.value));
   }
   return text + (table.empty() ? "}" : " }");
 }
@@ -84,17 +101,39 @@ std::string to_string(const Value& value) {
   if (const auto* flag = value.get<bool>()) return *flag ? "true" : "false";
   if (const auto* integer = value.get<std::int64_t>()) return std::to_string(*integer);
   if (const auto* number = value.get<double>()) return float_text(*number);
-  if (const auto* text = value.get<std::string>()) return quoted(*text);
+  if (const auto* text = value.get<std::string>()) return quoted_text(*text);
   if (const auto* array = value.get<Value::Array>()) return array_text(*array);
   return table_text(*value.get<Value::Table>());
 }
 
+std::string key_text(std::string_view key) {
+  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), is_bare);
+  return bare ? std::string(key) : quoted_text(key);
+}
+
+std::string base_directory(const Location& where) {
+  if (where.line == 0) return "";
+  return std::filesystem::path(where.file).parent_path().string();
+}
+
+std::string Problems::Entry::text() const {
+  return where.file.empty() ? message : to_string(where) + ": " + message;
+}
+
 void Problems::add(const Location& where, std::string message) {
-  errors_.push_back({where, std::move(message)});
+  const auto same = [&](const Entry& entry) {
+    return entry.message == message && to_string(entry.where) == to_string(where);
+  };
+  if (std::none_of(errors_.begin(), errors_.end(), same)) {
+    errors_.push_back({where, std::move(message)});
+  }
 }
 
 void Problems::warn(const Location& where, std::string message) {
-  warnings_.push_back(where.file.empty() ? std::move(message) : to_string(where) + ": " + message);
+  std::string text = Entry{where, std::move(message)}.text();
+  if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) {
+    warnings_.push_back(std::move(text));
+  }
 }
 
 void Problems::throw_if_any() const {
@@ -108,10 +147,7 @@ void Problems::throw_if_any() const {
     throw Error(ErrorKind::usage, sorted[0].message).at(sorted[0].where);
   }
   std::string text;
-  for (const Entry& entry : sorted) {
-    if (!text.empty()) text += '\n';
-    text += (entry.where.file.empty() ? "" : to_string(entry.where) + ": ") + entry.message;
-  }
+  for (const Entry& entry : sorted) text += (text.empty() ? "" : "\n") + entry.text();
   throw Error(ErrorKind::usage, text);
 }
 

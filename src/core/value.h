@@ -48,10 +48,17 @@ struct Member {
 
 // "an integer", "a string", "a table", ... for messages.
 const char* type_name(const Value& value);
-// As TOML on one line, for messages: 32.5, "abc", [1, 2].
+// As TOML on one line that reads back as the same value: 32.5, "abc", [1, 2], { a = 1 }.
 std::string to_string(const Value& value);
+// A key as TOML: bare where that is allowed, else in quotes.
+std::string key_text(std::string_view key);
 
-// All mistakes of a config, gathered so that they can be shown at once.
+// What a relative path that is written at this place is relative to: the directory of its file. A
+// place without a line is no place in a file (a `--set`): the working directory, as "".
+std::string base_directory(const Location& where);
+
+// All mistakes of a config, gathered so that they can be shown at once. The same message at the
+// same place counts once: a block that is used twice has its mistakes once.
 class Problems {
  public:
   void add(const Location& where, std::string message);
@@ -68,6 +75,7 @@ class Problems {
   struct Entry {
     Location where;
     std::string message;
+    std::string text() const;
   };
   std::vector<Entry> errors_;
   std::vector<std::string> warnings_;

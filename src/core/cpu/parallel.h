@@ -47,11 +47,13 @@ void parallel_for(std::int64_t count, std::int64_t grain, F&& f) {
   }
   Context context{f, count, used};
   parallel_run(
-      [](void* raw, int part, int) {
+      [](void* raw, int part, int parts) {
         auto& c = *static_cast<Context*>(raw);
-        if (part >= c.used) return;
-        const Range range = split_range(c.count, part, c.used);
-        if (range.begin < range.end) c.f(range.begin, range.end);
+        // Where the system gives fewer threads than asked for, each takes several ranges.
+        for (; part < c.used; part += parts) {
+          const Range range = split_range(c.count, part, c.used);
+          if (range.begin < range.end) c.f(range.begin, range.end);
+        }
       },
       &context);
 }
