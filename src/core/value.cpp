@@ -147,7 +147,10 @@ void Problems::throw_if_any() const {
     throw Error(ErrorKind::usage, sorted[0].message).at(sorted[0].where);
   }
   std::string text;
-  for (const Entry& entry : sorted) text += (text.empty() ? "" : "\n") + entry.text();
+  for (const Entry& entry : sorted) {
+    if (!text.empty()) text += '\n';
+    text += entry.text();
+  }
   throw Error(ErrorKind::usage, text);
 }
 
