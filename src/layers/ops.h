@@ -218,6 +218,9 @@ class Backend {
   // into += from, for two memories of one value type (gradients of a value with several readers).
   virtual void accumulate(const ValueType& type, float* into, const float* from) = 0;
 
+  // Sets `bytes` (a multiple of 4) to copies of a 32-bit pattern: the poison of dead values.
+  virtual void fill(std::byte* memory, std::size_t bytes, std::uint32_t pattern) = 0;
+
   // Memory that the backend holds itself (packed weights), now.
   virtual std::size_t bytes() const = 0;
 };
