@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluator.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/shards.h"
+#include "io/sampler.h"
+#include "train/step_record.h"
+
+namespace annulus {
+
+Metrics to_metrics(const LossSums& sums, const LossSpec& loss, std::int64_t classes) {
+  Metrics metrics;
+  metrics.samples = static_cast<std::int64_t>(sums.counted);
+  const double count = std::max(sums.counted, 1.0);
+  metrics.loss = sums.loss / count;
+  if (loss.kind == "mean_squared_error") {
+    metrics.values.emplace_back("mean_error", sums.absolute_error / count);
+    return metrics;
+  }
+  for (std::size_t i = 0; i < loss.top_k.size() && i < 2; ++i) {
+    if (loss.top_k[i] > classes) continue;
+    metrics.values.emplace_back(fmt::format("top{}", loss.top_k[i]), sums.correct[i] / count);
+  }
+  return metrics;
+}
+
+Evaluator::Evaluator(Communicator& comm, Replica& replica, const Dataset& dataset,
+                     LoaderOptions loading, std::int64_t chunk)
+    : comm_(comm),
+      replica_(replica),
+      dataset_(dataset),
+      loading_(std::move(loading)),
+      chunk_(chunk) {
+  chunk_ = std::min(chunk_, dataset_.size());
+  chunks_ = (dataset_.size() + chunk_ - 1) / chunk_;
+  loading_.max_count = chunk_;
+  loading_.augment = {};
+  const std::int64_t last = dataset_.size() - (chunks_ - 1) * chunk_;
+  const std::int64_t sizes[] = {chunk_, last};
+  replica_.prepare(Mode::evaluate, sizes);
+}
+
+Metrics Evaluator::run() {
+  const Span64 own = share_of(chunks_, comm_.rank(), comm_.size());
+  const auto slice_at = [&](std::int64_t index) -> std::optional<Slice> {
+    const std::int64_t chunk = own.begin + index;
+    if (chunk >= own.end) return std::nullopt;
+    const std::int64_t first = chunk * chunk_;
+    return Slice{chunk, 0, first, std::min(chunk_, dataset_.size() - first)};
+  };
+  const Sampler in_order(dataset_.size(), false, 0);
+  Loader loader(dataset_, in_order, slice_at, loading_);
+
+  // Each chunk has a place of its own, which all ranks but one leave at zero: the sum is exact.
+  std::vector<LossFields> table(static_cast<std::size_t>(chunks_));
+  std::vector<const float*> inputs;
+  while (const LoadedBatch* batch = loader.next()) {
+    inputs.clear();
+    for (const TensorView& input : batch->inputs)
+      inputs.push_back(static_cast<const float*>(input.data));
+    Executor& executor = replica_.executor(Mode::evaluate, batch->slice.count);
+    executor.forward(inputs, replica_.buffers(nullptr, nullptr),
+                     {batch->slice.iteration, batch->samples, replica_.version()});
+    table[static_cast<std::size_t>(batch->slice.iteration)] =
+        to_fields(executor.loss(batch->targets.data, 1));
+  }
+  const std::span<double> numbers(table.front().data(), table.size() * LossFields{}.size());
+  comm_.all_reduce(TensorView(numbers), ReduceOp::sum);
+
+  LossSums sums;
+  for (const LossFields& chunk : table) sums += from_fields(chunk);
+  const Graph& graph = replica_.graph();
+  return to_metrics(sums, graph.loss(), graph.classes());
+}
+
+}  // namespace annulus

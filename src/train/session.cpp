@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/session.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "comm/agree.h"
+#include "core/error.h"
+
+namespace annulus {
+namespace {
+
+MemoryMode memory_mode(const RunSpec& spec) {
+  return spec.train.debug_memory ? MemoryMode::separate : MemoryMode::planned;
+}
+
+std::int64_t synthetic_samples(const RunSpec& spec) {
+  constexpr std::int64_t batches = 16;
+  return spec.data.samples > 0 ? spec.data.samples : batches * spec.batch.global;
+}
+
+std::int64_t total_updates(const TrainSpec& train, std::int64_t steps_per_epoch) {
+  if (train.steps > 0) return train.steps;
+  std::int64_t total = 0;
+  if (__builtin_mul_overflow(train.epochs, steps_per_epoch, &total)) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  return total;
+}
+
+ReducerLayout reducer_layout(const RunSpec& spec, const Graph& graph, const StepRecord& record) {
+  constexpr double mebibyte = 1 << 20;
+  ReducerLayout layout;
+  for (const Graph::Parameter& parameter : graph.parameters())
+    layout.tensors.push_back(parameter.elements);
+  layout.tail = record.elements();
+  layout.shards = spec.batch.shards;
+  layout.bucket_bytes = static_cast<std::int64_t>(spec.comm.bucket_mb * mebibyte);
+  layout.last_bytes = static_cast<std::int64_t>(spec.comm.last_bucket_mb * mebibyte);
+  return layout;
+}
+
+}  // namespace
+
+DataDemand data_demand(const Graph& graph) {
+  DataDemand demand;
+  for (const ModelInput& input : graph.inputs()) {
+    demand.input_names.push_back(input.name);
+    demand.input_shapes.push_back(input.shape);
+  }
+  if (graph.loss().kind == "mean_squared_error") {
+    demand.target_kind = TargetKind::values;
+    demand.target_shape = graph.values()[static_cast<std::size_t>(graph.output())].shape;
+  }
+  demand.classes = graph.classes();
+  demand.has_ignore_index = graph.loss().ignore_index.has_value();
+  demand.ignore_index = graph.loss().ignore_index.value_or(0);
+  return demand;
+}
+
+DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train) {
+  const DataDemand demand = data_demand(graph);
+  const auto seed = static_cast<std::uint64_t>(spec.seed);
+  DataSets sets;
+  if (spec.data.synthetic) {
+    if (want_train) sets.train = make_synthetic_dataset(demand, synthetic_samples(spec), seed);
+    if (spec.data.has_test) sets.test = make_synthetic_dataset(demand, spec.batch.global, seed + 1);
+    return sets;
+  }
+  if (want_train) sets.train = open_dataset(spec.data.train, demand);
+  if (spec.data.has_test) sets.test = open_dataset(spec.data.test, demand);
+  return sets;
+}
+
+LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed) {
+  LoaderOptions options;
+  options.workers = data.workers;
+  options.prefetch = data.prefetch;
+  options.scale = data.scale;
+  options.mean = data.mean;
+  options.std = data.std;
+  options.augment = data.augment;
+  options.seed = seed;
+  return options;
+}
+
+Loader::SliceAt shard_stream(const BatchPlan& plan, Span64 own, std::int64_t first,
+                             std::int64_t end) {
+  // Batches of an epoch are alike but for the last one, where a shard may be left without samples.
+  const std::int64_t full_steps = plan.steps_per_epoch() - 1;
+  std::vector<std::int64_t> last;
+  for (std::int64_t shard = own.begin; shard < own.end; ++shard) {
+    if (plan.slice(full_steps, shard).count > 0) last.push_back(shard);
+  }
+  const std::int64_t in_full = full_steps * own.count();
+  const std::int64_t in_epoch = in_full + static_cast<std::int64_t>(last.size());
+  const std::int64_t start =
+      first / plan.steps_per_epoch() * in_epoch + first % plan.steps_per_epoch() * own.count();
+  return [=, &plan](std::int64_t index) -> std::optional<Slice> {
+    if (in_epoch == 0) return std::nullopt;
+    const std::int64_t unit = start + index;
+    const std::int64_t in = unit % in_epoch;
+    const bool full = in < in_full;
+    const std::int64_t step = full ? in / own.count() : full_steps;
+    const std::int64_t shard =
+        full ? own.begin + in % own.count() : last[static_cast<std::size_t>(in - in_full)];
+    const std::int64_t iteration = unit / in_epoch * plan.steps_per_epoch() + step;
+    if (iteration >= end) return std::nullopt;
+    return plan.slice(iteration, shard);
+  };
+}
+
+std::int64_t evaluation_chunk(const BatchSpec& batch) {
+  if (batch.evaluate > 0) return batch.evaluate;
+  return (batch.global + batch.shards - 1) / batch.shards;
+}
+
+Session::Session(const RunSpec& spec, const Graph& graph, Communicator& comm, DeviceContext& device,
+                 Progress& progress)
+    : spec_(spec),
+      graph_(graph),
+      comm_(comm),
+      progress_(progress),
+      own_(share_of(spec.batch.shards, comm.rank(), comm.size())),
+      replica_(graph, device, static_cast<std::uint64_t>(spec.seed), memory_mode(spec)) {
+  const auto seed = static_cast<std::uint64_t>(spec.seed);
+  progress_.phase = Phase::scan;
+  agree(comm_, [&] { data_ = open_data(spec_, graph_, true); });
+  progress_.phase = Phase::start;
+  agree(comm_, [&] {
+    plan_.emplace(data_.train->size(), spec.batch.global, spec.batch.shards, spec.data.drop_last);
+    total_ = annulus::total_updates(spec.train, plan_->steps_per_epoch());
+    schedule_.emplace(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global), total_,
+                      plan_->steps_per_epoch());
+    sampler_.emplace(data_.train->size(), spec.data.train.shuffle && !spec.data.synthetic, seed);
+    optimizer_ = make_optimizer(spec.optimizer, graph, device);
+    ops_ = make_update_ops(device);
+    record_.emplace(graph.statistic_elements(), spec.batch.shards);
+    replica_.prepare(Mode::train, plan_->shard_sizes(own_));
+    if (data_.test) {
+      evaluator_.emplace(comm_, replica_, *data_.test, loading_options(spec.data.test, seed),
+                         evaluation_chunk(spec.batch));
+    }
+    replica_.bind();
+  });
+  reducer_ = comm_.make_reducer(reducer_layout(spec, graph, *record_));
+}
+
+void Session::start_at(std::int64_t iteration) {
+  LoaderOptions options = loading_options(spec_.data.train, static_cast<std::uint64_t>(spec_.seed));
+  const std::vector<std::int64_t> sizes = plan_->shard_sizes(own_);
+  options.max_count = sizes.empty() ? 1 : sizes.back();
+  loader_.emplace(*data_.train, *sampler_,
+                  shard_stream(*plan_, own_, iteration, std::numeric_limits<std::int64_t>::max()),
+                  options);
+  step_.emplace(StepParts{*plan_, own_, *loader_, replica_, *reducer_, *optimizer_, *schedule_,
+                          *ops_, progress_},
+                *record_);
+}
+
+std::int64_t Session::own_samples(std::int64_t iteration) const {
+  std::int64_t count = 0;
+  for (std::int64_t shard = own_.begin; shard < own_.end; ++shard) {
+    count += plan_->slice(iteration, shard).count;
+  }
+  return count;
+}
+
+bool Session::exact() const {
+  return sum_is_exact(spec_.batch.shards, comm_.ranks_by_node());
+}
+
+std::size_t Session::bytes() const {
+  return replica_.bytes() + optimizer_->bytes() + reducer_->bytes() +
+         (loader_ ? loader_->bytes() : 0);
+}
+
+}  // namespace annulus
