@@ -19,12 +19,11 @@ std::int64_t synthetic_samples(const RunSpec& spec) {
   return spec.data.samples > 0 ? spec.data.samples : batches * spec.batch.global;
 }
 
-std::int64_t total_updates(const TrainSpec& train, std::int64_t steps_per_epoch) {
+std::int64_t updates_of_run(const TrainSpec& train, std::int64_t steps_per_epoch) {
   if (train.steps > 0) return train.steps;
   std::int64_t total = 0;
-  if (__builtin_mul_overflow(train.epochs, steps_per_epoch, &total)) {
-    return std::numeric_limits<std::int64_t>::max();
-  }
+  require(!__builtin_mul_overflow(train.epochs, steps_per_epoch, &total), ErrorKind::usage,
+          "{} epochs of {} steps are more than 2^63 updates", train.epochs, steps_per_epoch);
   return total;
 }
 
@@ -84,6 +83,18 @@ LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed) {
   return options;
 }
 
+void check_batch_norm(const Graph& graph, std::span<const std::int64_t> sizes) {
+  if (std::find(sizes.begin(), sizes.end(), 1) == sizes.end()) return;
+  for (const Graph::Node& node : graph.nodes()) {
+    const Shape& shape = graph.values()[static_cast<std::size_t>(node.inputs[0])].shape;
+    require(
+        node.kind != "batch_norm" || shape.elements_from(1) > 1, ErrorKind::usage,
+        "layer {}: a shard of 1 sample gives batch normalisation one value a channel, which has no "
+        "variance; use fewer batch.shards, or data.drop_last for a last batch that is too short",
+        node.name);
+  }
+}
+
 Loader::SliceAt shard_stream(const BatchPlan& plan, Span64 own, std::int64_t first,
                              std::int64_t end) {
   // Batches of an epoch are alike but for the last one, where a shard may be left without samples.
@@ -129,13 +140,14 @@ Session::Session(const RunSpec& spec, const Graph& graph, Communicator& comm, De
   progress_.phase = Phase::start;
   agree(comm_, [&] {
     plan_.emplace(data_.train->size(), spec.batch.global, spec.batch.shards, spec.data.drop_last);
-    total_ = annulus::total_updates(spec.train, plan_->steps_per_epoch());
+    total_ = updates_of_run(spec.train, plan_->steps_per_epoch());
     schedule_.emplace(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global), total_,
                       plan_->steps_per_epoch());
     sampler_.emplace(data_.train->size(), spec.data.train.shuffle && !spec.data.synthetic, seed);
     optimizer_ = make_optimizer(spec.optimizer, graph, device);
     ops_ = make_update_ops(device);
     record_.emplace(graph.statistic_elements(), spec.batch.shards);
+    check_batch_norm(graph, plan_->shard_sizes({0, spec.batch.shards}));
     replica_.prepare(Mode::train, plan_->shard_sizes(own_));
     if (data_.test) {
       evaluator_.emplace(comm_, replica_, *data_.test, loading_options(spec.data.test, seed),
@@ -164,6 +176,20 @@ std::int64_t Session::own_samples(std::int64_t iteration) const {
     count += plan_->slice(iteration, shard).count;
   }
   return count;
+}
+
+int Session::rank_of_shard(std::int64_t shard) const {
+  for (int rank = 0; rank < comm_.size(); ++rank) {
+    if (shard < share_of(spec_.batch.shards, rank, comm_.size()).end) return rank;
+  }
+  return comm_.size() - 1;
+}
+
+const std::string& Session::host_of(int rank) const {
+  std::size_t node = 0;
+  for (int first = comm_.ranks_by_node()[0]; rank >= first; first += comm_.ranks_by_node()[node])
+    ++node;
+  return comm_.hosts()[node];
 }
 
 bool Session::exact() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,10 @@ DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train);
 // How a loader treats the samples of a data set.
 LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed);
 
+// Error (usage) where a shard of one of these sizes has a single value for a channel of some batch
+// normalisation.
+void check_batch_norm(const Graph& graph, std::span<const std::int64_t> sizes);
+
 // The slices that the shards `own` of a plan take, from iteration `first` up to `end`, empty ones
 // left out: what a rank's loader reads.
 Loader::SliceAt shard_stream(const BatchPlan& plan, Span64 own, std::int64_t first,
@@ -71,6 +76,9 @@ class Session {
   std::int64_t total_updates() const { return total_; }
   // Samples of an iteration that this rank computes.
   std::int64_t own_samples(std::int64_t iteration) const;
+  // The rank that computes a shard.
+  int rank_of_shard(std::int64_t shard) const;
+  const std::string& host_of(int rank) const;
   // Whether the sums of this job are those of one rank, bit for bit.
   bool exact() const;
   // Memory of all parts: weights, gradients, moments, values, batches.

@@ -110,16 +110,15 @@ void Step::apply(std::int64_t iteration, std::int64_t update, StepReport& report
   report.sums = record_.total(tail);
   report.stop_wanted = record_.stop_wanted(tail);
   report.lr = parts_.schedule.lr(update);
-  const std::int64_t bad = record_.first_bad_shard(tail);
-  require(bad < 0, ErrorKind::numeric, "the loss of iteration {} is not finite (shard {})",
-          iteration, bad);
+  report.bad_shard = record_.first_bad_shard(tail);
+  report.update.applied = report.bad_shard < 0;
+  if (!report.update.applied) return;
 
   const double nominal = static_cast<double>(parts_.plan.batch_size(iteration));
   const double scale = report.sums.counted > 0 ? nominal / report.sums.counted : 1;
   report.update = parts_.optimizer.update(parts_.replica.weights(), sum.first(parameters), scale,
                                           report.lr, update);
-  require(report.update.applied, ErrorKind::numeric, "the gradient of iteration {} is not finite",
-          iteration);
+  if (!report.update.applied) return;
   const std::span<float> batch_sums = record_.batch_sums(tail);
   for (const Graph::Statistic& statistic : graph.statistics()) {
     const auto begin = static_cast<std::size_t>(statistic.offset);

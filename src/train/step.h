@@ -31,6 +31,8 @@ struct StepReport {
   UpdateReport update;
   double lr = 0;
   bool stop_wanted = false;  // some rank asked to stop
+  std::int64_t bad_shard =
+      -1;  // the first one whose loss is not finite; the weights are then unchanged
   StepTimes times;
 };
 

@@ -87,6 +87,7 @@ TrainResult Trainer::run() {
     faults_.at_iteration(comm.rank(), counters_.iteration);
     const StepReport report =
         session_.step().run(counters_.iteration, counters_.update, stop_requested());
+    check_numbers(report);
     after_step(report);
     const TrainSpec& train = session_.spec().train;
     stopped = report.stop_wanted && counters_.update < session_.total_updates();
@@ -97,6 +98,22 @@ TrainResult Trainer::run() {
   save();
   session_.progress().phase = Phase::finish;
   return result(stopped);
+}
+
+// Every rank has the same report, so every rank throws; the error is that of the rank it comes
+// from.
+void Trainer::check_numbers(const StepReport& report) {
+  if (report.update.applied) return;
+  line_->clear();
+  const bool loss = report.bad_shard >= 0;
+  const int rank = loss ? session_.rank_of_shard(report.bad_shard) : 0;
+  Error error(
+      ErrorKind::numeric,
+      fmt::format("the {} of iteration {} is not finite{}; the weights are those of update {}, "
+                  "lower optimizer.lr or look at the data",
+                  loss ? "loss" : "gradient", counters_.iteration,
+                  loss ? fmt::format(" (shard {})", report.bad_shard) : "", counters_.update));
+  throw error.on(rank, session_.host_of(rank));
 }
 
 bool Trainer::stop_requested() {

@@ -50,6 +50,7 @@ class Trainer {
     double epoch_counted = 0;
   };
 
+  void check_numbers(const StepReport& report);
   void after_step(const StepReport& report);
   void log_update(const StepReport& report, const Metrics& metrics);
   void show_progress(const StepReport& report, const Metrics& metrics);
