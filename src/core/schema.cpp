@@ -68,17 +68,41 @@ bool contains(std::string_view a, std::string_view b) {
   return std::min(a.size(), b.size()) >= 4 && (a.find(b) != a.npos || b.find(a) != b.npos);
 }
 
-// Where in the sub-tables the key `name` exists: "optimizer.lr"; empty where it does not.
+bool is_called(const Key& key, const std::string& name) {
+  const auto& aliases = key.aliases();
+  return key.name() == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+}
+
+std::string join_path(std::string_view path, std::string_view name) {
+  return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
+}
+
+// Where in the sub-tables a key called `name` exists: "optimizer.lr"; empty where it does not.
 std::string find_below(const std::vector<Key>& keys, const std::string& name) {
   for (const Key& key : keys) {
     if (key.table() == nullptr) continue;
     for (const Key& inner : key.table()->keys()) {
-      if (inner.name() == name) return key.name() + "." + name;
+      if (is_called(inner, name)) return key.name() + "." + inner.name();
     }
     const std::string deeper = find_below(key.table()->keys(), name);
     if (!deeper.empty()) return key.name() + "." + deeper;
   }
   return "";
+}
+
+// The key that somebody who wrote `name` may have meant; empty where none is near.
+std::string meant_key(const std::vector<Key>& keys, const std::string& name) {
+  const std::string below = find_below(keys, name);
+  if (!below.empty()) return below;
+  std::vector<std::string> known;
+  for (const Key& key : keys) {
+    known.push_back(key.name());
+    known.insert(known.end(), key.aliases().begin(), key.aliases().end());
+  }
+  const std::string near = nearest(name, known);
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return is_called(key, near); });
+  return found == keys.end() ? "" : found->name();
 }
 
 std::string resolved_path(const std::string& text, const Location& where) {
@@ -113,6 +137,9 @@ Key& Key::required() {
 Key& Key::path() {
   return path_ = true, *this;
 }
+Key& Key::also_called(std::vector<std::string> names) {
+  return aliases_ = std::move(names), *this;
+}
 Key& Key::present(bool* flag) {
   return present_ = flag, *this;
 }
@@ -139,9 +166,11 @@ std::string Key::default_text() const {
   if (!target_ || required_) return "";
   return std::visit(
       Overloaded{[](const bool* v) { return std::string(*v ? "true" : "false"); },
-                 [](const std::int64_t* v) { return std::to_string(*v); },
-                 [](const double* v) {
-                   return to_string(Value{*v, {}});
+                 [&](const std::int64_t* v) {
+                   return in_range(static_cast<double>(*v)) ? std::to_string(*v) : "";
+                 },
+                 [&](const double* v) {
+                   return in_range(*v) ? to_string(Value{*v, {}}) : "";
                  },
                  [](const std::string* v) { return v->empty() ? "" : '"' + *v + '"'; },
                  [](const auto* v) { return v->empty() ? std::string() : list_text(*v); }},
@@ -241,30 +270,43 @@ void Schema::fill(const Value& value, std::string_view path, Problems& problems)
     problems.add(value.where, fmt::format("'{}' must be a table, not {}", path, to_string(value)));
     return;
   }
-  std::vector<std::string> known;
-  for (const Key& key : keys_) known.push_back(key.name_);
   for (const Member& member : *table) {
     const auto key = std::find_if(keys_.begin(), keys_.end(),
                                   [&](const Key& k) { return k.name_ == member.key; });
     if (key == keys_.end()) {
-      std::string guess = find_below(keys_, member.key);
-      if (guess.empty()) guess = nearest(member.key, known);
+      const std::string guess = meant_key(keys_, member.key);
       problems.add(member.where,
                    fmt::format("unknown key '{}' {}{}", member.key, table_name(path),
                                guess.empty() ? "" : "; did you mean '" + guess + "'?"));
     } else if (key->table_) {
-      const std::string sub = path.empty() ? member.key : fmt::format("{}.{}", path, member.key);
       if (key->present_ != nullptr) *key->present_ = true;
-      key->table_->fill(member.value, sub, problems);
+      key->table_->fill(member.value, join_path(path, member.key), problems);
     } else {
       key->read(member.value, problems);
     }
   }
   for (const Key& key : keys_) {
-    if (key.required_ && value.find(key.name_) == nullptr) {
+    if (!key.required_ || value.find(key.name_) != nullptr) continue;
+    if (key.table_) {
+      key.table_->fill({Value::Table{}, value.where}, join_path(path, key.name_), problems);
+    } else {
       problems.add(value.where, fmt::format("missing key '{}' {}", key.name_, table_name(path)));
     }
   }
+}
+
+std::vector<DocumentedKey> documented_keys(const Schema& schema, std::string_view prefix) {
+  std::vector<DocumentedKey> all;
+  for (const Key& key : schema.keys()) {
+    const std::string path = join_path(prefix, key.name());
+    if (key.table() == nullptr) {
+      all.push_back({path, key.type(), key.default_text(), key.doc(), key.is_required()});
+      continue;
+    }
+    const std::vector<DocumentedKey> below = documented_keys(*key.table(), path);
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
 }
 
 void Key::resolve_paths(Value& value) const {

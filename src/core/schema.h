@@ -38,13 +38,18 @@ class Key {
   // The text is a path: one that is not absolute is relative to base_directory() of its place. The
   // target gets it absolute.
   Key& path();
+  // What people may call this key elsewhere; such a name is unknown, but gets this one as the hint.
+  Key& also_called(std::vector<std::string> names);
   // Set to true where the key is present.
   Key& present(bool* flag);
 
   const std::string& name() const { return name_; }
   const std::string& doc() const { return doc_; }
-  std::string type() const;          // "integer >= 1", "\"a\" or \"b\"", for docs and messages
-  std::string default_text() const;  // "" for a key without one
+  std::string type() const;  // "integer >= 1", "\"a\" or \"b\"", for docs and messages
+  // "" for a key without one: also where the variable holds what is not allowed, as 0 for "not
+  // given".
+  std::string default_text() const;
+  const std::vector<std::string>& aliases() const { return aliases_; }
   bool is_required() const { return required_; }
   const Schema* table() const { return table_.get(); }  // not null: the key is a table
 
@@ -66,6 +71,7 @@ class Key {
   bool open_minimum_ = false;
   bool open_maximum_ = false;
   std::vector<std::string> words_;
+  std::vector<std::string> aliases_;
   bool required_ = false;
   bool path_ = false;
   bool* present_ = nullptr;
@@ -80,7 +86,7 @@ class Schema {
   Key& key(std::string name, Key::Target target, std::string doc);
   // A value with a form of its own; `form` says it in words: "integer, [h, w] or \"same\"".
   Key& key(std::string name, std::string form, Key::Reader reader, std::string doc);
-  // A sub-table.
+  // A sub-table. One that is required() has required keys, which are then missing in its name.
   Key& table(std::string name, Schema keys, std::string doc);
 
   // Fills the targets from a table. Adds to `problems`: keys that are unknown (with the nearest
@@ -97,6 +103,19 @@ class Schema {
  private:
   std::vector<Key> keys_;
 };
+
+// A key as documentation shows it.
+struct DocumentedKey {
+  std::string path;  // "optimizer.schedule.kind"
+  std::string type;
+  std::string default_text;
+  std::string doc;
+  bool required = false;
+};
+
+// All keys of a schema and its sub-tables but the tables themselves, in order; `prefix` is the path
+// of the schema's own table.
+std::vector<DocumentedKey> documented_keys(const Schema& schema, std::string_view prefix = "");
 
 // The word of `known` that is nearest to `word` by edit distance, or that contains it or is
 // contained in it; empty where none is near.

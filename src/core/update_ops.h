@@ -18,13 +18,13 @@ struct DecayRange {
 
 // What the flat gradient looks like before an update.
 struct GradientReport {
-  double sum_of_squares =
-      0;  // of the unscaled gradient, in fp64 over fixed blocks, added up in order
-  bool finite = true;
+  double sum_of_squares = 0;  // of scale * gradient, in fp64 over fixed blocks, added up in order
+  bool finite = true;         // no element is infinite or not a number
 };
 
 // v = momentum v + g; w = w - lr v; with nesterov w = w - lr (g + momentum v), where
-// g = clip(scale * gradient, clip_value) + decay w.
+// g = clip(scale * gradient, clip_value) + decay w. Without momentum there is no v: `velocity` is
+// empty.
 struct SgdStep {
   float lr = 0;
   float momentum = 0;
@@ -47,7 +47,9 @@ struct AdamWStep {
 };
 
 // The passes over the flat buffers that make an update, on one device: each reads and writes every
-// buffer once. The result does not depend on the number of threads.
+// buffer once, and none allocates after its first call. The result does not depend on the number of
+// threads. All buffers of a call have the same length, and the decay ranges cover it in increasing
+// order; Error (bug) otherwise.
 class UpdateOps {
  public:
   virtual ~UpdateOps() = default;
@@ -58,12 +60,15 @@ class UpdateOps {
   virtual void adamw(std::span<float> weights, std::span<float> first, std::span<float> second,
                      std::span<const float> gradient, std::span<const DecayRange> ranges,
                      const AdamWStep& step) = 0;
-  // running = (1 - momentum) running + momentum sum / count.
+  // running = (1 - momentum) running + momentum sum / count; count > 0.
   virtual void follow(std::span<float> running, std::span<const float> sum, double count,
                       double momentum) = 0;
 };
 
-// core/cpu/update_ops.cpp; a CUDA build adds its own.
+// The passes on `device`: `core/cpu/update_ops.cpp`, and `core/cuda/update_ops.cpp` or
+// `core/no_cuda.cpp`, which throws (resource).
 std::unique_ptr<UpdateOps> make_update_ops(DeviceContext& device);
+std::unique_ptr<UpdateOps> make_cpu_update_ops();
+std::unique_ptr<UpdateOps> make_cuda_update_ops(DeviceContext& device);
 
 }  // namespace annulus

@@ -111,6 +111,18 @@ std::string key_text(std::string_view key) {
   return bare ? std::string(key) : quoted_text(key);
 }
 
+Location place_of(const Value& value, std::string_view path) {
+  const Value* deepest = &value;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const Value* next = deepest->find(path.substr(0, dot));
+    if (next == nullptr) break;
+    deepest = next;
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return deepest->where;
+}
+
 std::string base_directory(const Location& where) {
   if (where.line == 0) return "";
   return std::filesystem::path(where.file).parent_path().string();

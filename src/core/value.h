@@ -53,6 +53,10 @@ std::string to_string(const Value& value);
 // A key as TOML: bare where that is allowed, else in quotes.
 std::string key_text(std::string_view key);
 
+// Where the value at a path stands; where there is none, the place of the innermost table that
+// there is on the way to it.
+Location place_of(const Value& value, std::string_view path);
+
 // What a relative path that is written at this place is relative to: the directory of its file. A
 // place without a line is no place in a file (a `--set`): the working directory, as "".
 std::string base_directory(const Location& where);

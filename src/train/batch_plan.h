@@ -13,7 +13,8 @@ namespace annulus {
 class BatchPlan {
  public:
   // `samples` in the data set, `global` in a batch, cut into `shards`. Error (usage) where an epoch
-  // would have no step ("0 steps per epoch: 10 samples < global batch 64").
+  // would have no step ("0 steps per epoch: 10 samples < global batch 64"), (bug) where `global` or
+  // `shards` is not positive.
   BatchPlan(std::int64_t samples, std::int64_t global, std::int64_t shards, bool drop_last);
 
   std::int64_t samples() const { return samples_; }
@@ -32,7 +33,7 @@ class BatchPlan {
   std::int64_t samples_;
   std::int64_t global_;
   std::int64_t shards_;
-  std::int64_t steps_;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace annulus

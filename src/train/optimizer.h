@@ -35,6 +35,13 @@ struct OptimizerSpec {
 };
 
 Schema describe(OptimizerSpec& spec);
+// Checks what the keys of [optimizer] and [optimizer.schedule] mean together; `table` is
+// [optimizer] as written, for the places.
+void check(const OptimizerSpec& spec, const Value& table, Problems& problems);
+
+// The learning rate that the schedule starts from: `lr`, scaled by the global batch where lr_scale
+// says so. The only place that scales it.
+double base_lr(const OptimizerSpec& spec, std::int64_t global_batch);
 
 // What one update did.
 struct UpdateReport {
@@ -47,8 +54,9 @@ struct UpdateReport {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // One update with the gradient `gradient` * `scale`, at learning rate `lr`; `weights` are changed
-  // unless the gradient is not finite. `update` counts applied updates from 0.
+  // One update with the gradient `gradient` * `scale`, at learning rate `lr`. Nothing is changed
+  // where the gradient is not finite. `update` counts applied updates from 0. Error (bug) where the
+  // lengths are not the graph's parameter_elements(). Nothing is allocated after the first call.
   virtual UpdateReport update(std::span<float> weights, std::span<const float> gradient,
                               double scale, double lr, std::int64_t update) = 0;
   // Adds its moments under the parameters' names: "conv1/weight/velocity".
@@ -56,11 +64,19 @@ class Optimizer {
   virtual std::size_t bytes() const = 0;
 };
 
-// A new kind of optimizer is one more file and one more row here (optimizer.cpp).
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const Graph& graph,
+// An optimizer for parameters that lie one after another in the flat buffers, as a Graph lays them
+// out. A new kind is one more file and one more row (optimizer.cpp).
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
+                                          std::span<const Graph::Parameter> parameters,
                                           DeviceContext& device);
+inline std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const Graph& graph,
+                                                 DeviceContext& device) {
+  return make_optimizer(spec, graph.parameters(), device);
+}
 
-// Weight decay of each stretch of the flat buffers: the bias and norm rule.
-std::vector<DecayRange> decay_ranges(const Graph& graph, double weight_decay, bool decay_all);
+// Weight decay of each stretch of the flat buffers: parameters whose layer says so (not biases and
+// norm parameters) or, with `decay_all`, all of them. Neighbours of equal decay are one range.
+std::vector<DecayRange> decay_ranges(std::span<const Graph::Parameter> parameters,
+                                     double weight_decay, bool decay_all);
 
 }  // namespace annulus

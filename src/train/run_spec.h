@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "comm/comm_spec.h"
 #include "core/schema.h"
@@ -54,8 +55,13 @@ struct RunSpec {
 // The whole schema: what docs/config.md lists.
 Schema describe(RunSpec& spec);
 
+// All keys of a config: those of the schema and, as "model.layers.conv.kernel", those of every kind
+// of layer.
+std::vector<DocumentedKey> all_keys();
+
 // Fills `spec` from a config whose blocks are expanded, and checks what keys mean together (both
-// epochs and steps, neither, no model, ...). Adds to `problems`.
+// epochs and steps, neither, more shards than samples in a batch, ...). Adds to `problems`.
+// Synthetic data without data.samples gets 16 batches, with a warning.
 void read_run_spec(const Value& config, RunSpec& spec, Problems& problems);
 
 }  // namespace annulus

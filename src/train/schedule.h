@@ -25,26 +25,42 @@ struct ScheduleSpec {
 };
 
 Schema describe(ScheduleSpec& spec);
+// Checks what the keys mean together; `table` is [optimizer.schedule] as written, for the places.
+void check(const ScheduleSpec& spec, const Value& table, Problems& problems);
 
 // The learning rate as a pure function of the update's number.
 class Schedule {
  public:
-  // `total` updates in the run, `steps_per_epoch` updates in an epoch (with the last partial
-  // batch). Error (usage) where warm-up is longer than the run, or a kind lacks what it needs.
+  // `base_lr` as given by base_lr(OptimizerSpec), `total` updates in the run, `steps_per_epoch`
+  // updates in an epoch (with the last partial batch). Lengths in epochs are rounded to whole
+  // updates. Error (usage) where warm-up is longer than the run, or check() finds a problem.
   Schedule(const ScheduleSpec& spec, double base_lr, std::int64_t total,
            std::int64_t steps_per_epoch);
 
-  // The rate that update `step` (from 0) uses. During warm-up base (s + 1) / warmup; then the curve
-  // over what remains, from its own step 0. Milestones and drops count absolute updates. Never
-  // negative; at and after `total` the end of the curve.
+  // The rate that update `step` (from 0) uses. For s < warmup it is base (s + 1) / warmup; then
+  //   constant    base
+  //   step        base gamma^floor(s / every)
+  //   multistep   base gamma^(number of milestones <= s)
+  //   polynomial  end_lr + (base - end_lr) (1 - x)^power
+  //   cosine      end_lr + (base - end_lr) (1 + cos(pi x)) / 2
+  // where x = (s - warmup) / (total - warmup): curves run over what warm-up leaves, drops count
+  // absolute updates. The last update of a run, total - 1, is one step before x = 1; from `total`
+  // on the rate stays what it is at `total`. Never negative.
   double lr(std::int64_t step) const;
 
  private:
+  enum class Curve { constant, step, multistep, polynomial, cosine };
+  static Curve curve_of(const std::string& kind);
+
+  double decay(std::int64_t step) const;  // the weight of base against end_lr
+  std::int64_t drops(std::int64_t step) const;
+
   ScheduleSpec spec_;
+  Curve curve_;
   double base_;
   std::int64_t total_;
   std::int64_t warmup_ = 0;
-  std::int64_t every_ = 0;
+  std::int64_t every_ = 1;
   std::vector<std::int64_t> milestones_;
 };
 
