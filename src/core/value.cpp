@@ -92,8 +92,8 @@ void Value::set(std::string_view key, Value value) {
 }
 
 const char* type_name(const Value& value) {
-  static constexpr const char* names[] = {"a boolean", "an integer", "a float",
-                                          "a string",  "an array",   "a table"};
+  static constexpr const char* names[] = {"a table", "a boolean", "an integer",
+                                          "a float", "a string",  "an array"};
   return names[value.data.index()];
 }
 

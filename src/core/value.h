@@ -19,7 +19,7 @@ struct Value {
   using Array = std::vector<Value>;
   using Table = std::vector<Member>;
 
-  std::variant<bool, std::int64_t, double, std::string, Array, Table> data = Table{};
+  std::variant<Table, bool, std::int64_t, double, std::string, Array> data;
   Location where;
 
   template <class T>
