@@ -31,7 +31,7 @@ Buffer map_huge(std::size_t bytes) {
     fail(ErrorKind::resource, "{}", with_errno(fmt::format("no memory for {} bytes", bytes)));
   }
   const auto address = reinterpret_cast<std::size_t>(base);
-  void* aligned = reinterpret_cast<void*>(round_up(address, huge_page));
+  void* aligned = static_cast<std::byte*>(base) + (round_up(address, huge_page) - address);
   madvise(aligned, round_up(bytes, huge_page), MADV_HUGEPAGE);  // advice: a refusal is no error
   return {aligned, bytes, [base, mapped](void*, std::size_t) { munmap(base, mapped); }};
 }
