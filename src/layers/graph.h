@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,10 +49,11 @@ class Graph {
     std::int64_t elements = 0;
   };
 
-  // Takes the layers out of the spec. Adds to `problems`, with places: unknown or doubly used
-  // names, wrong numbers of inputs, shapes that do not fit (with the shapes so far), parameters
-  // shared between layers that differ, a last layer that does not give what the loss needs
-  // (classes). Where it adds any, the graph must not be used.
+  // Takes the layers out of the spec. `spec.classes` 0: as the last layer has it. Adds to
+  // `problems`, with places: unknown or doubly used names, wrong numbers of inputs, shapes that do
+  // not fit (with the shapes so far), parameters shared between layers that differ, a last layer
+  // that does not give what the loss needs (classes). Where it adds any, the graph must not be
+  // used.
   Graph(ModelSpec spec, Problems& problems);
 
   const std::vector<ValueInfo>& values() const { return values_; }
@@ -70,6 +73,10 @@ class Graph {
   void initialize(std::span<float> weights, std::span<float> statistics, std::uint64_t seed) const;
 
  private:
+  void link();
+  void place_parameters(const std::map<std::string, std::string>& owners);
+  void add_parameters(Node& node, const std::string& owner, const Layer& layer);
+
   ModelSpec spec_;
   std::vector<ValueInfo> values_;
   std::vector<Node> nodes_;

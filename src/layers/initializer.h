@@ -22,6 +22,8 @@ struct InitializerSpec {
   double bound = 0.05;
   std::string fan = "in";    // in, out, average
   std::string distribution;  // normal or uniform; empty: the kind's own, as above
+
+  static InitializerSpec constant(double value);
 };
 
 // A key whose value is a number (constant), a kind ("he"), or a table { kind = "he", fan = "out" }.

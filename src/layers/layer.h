@@ -43,6 +43,10 @@ class Layer {
   // Checks what the keys mean together; called once after they are filled.
   virtual void check(const Location& where, Problems& problems) const;
 
+  // Names of values that the layer's own keys ask for (`add = "shortcut"`); they follow those of
+  // `from` as inputs.
+  virtual std::vector<std::string> references() const { return {}; }
+
   // The output's shape. Error (usage) whose message says what does not fit, with both values:
   // "kernel 3 > padded input 1".
   virtual Shape infer(std::span<const Shape> inputs) = 0;
