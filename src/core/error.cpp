@@ -60,14 +60,18 @@ Error& Error::on(int rank, std::string host) {
   return *this;
 }
 
-void Error::compose() {
-  text_.clear();
-  if (rank_ >= 0) text_ += fmt::format("[rank {} on {}] ", rank_, host_);
-  if (!where_.file.empty()) text_ += to_string(where_) + ": ";
-  text_ += message_;
+std::string Error::text() const {
+  std::string text;
+  if (!where_.file.empty()) text += to_string(where_) + ": ";
+  text += message_;
   if (!expected_.empty() || !found_.empty()) {
-    text_ += fmt::format(": expected {}, found {}", expected_, found_);
+    text += fmt::format(": expected {}, found {}", expected_, found_);
   }
+  return text;
+}
+
+void Error::compose() {
+  text_ = rank_ < 0 ? text() : fmt::format("[rank {} on {}] {}", rank_, host_, text());
 }
 
 std::string with_errno(const std::string& what) {

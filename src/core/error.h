@@ -56,6 +56,8 @@ class Error : public std::runtime_error {
   const std::string& found() const { return found_; }
   const Location& where() const { return where_; }
 
+  // Without rank and host: "exp.toml:7:1: message: expected a, found b".
+  std::string text() const;
   // All of it: "[rank 2 on h0] exp.toml:7:1: message: expected a, found b".
   const char* what() const noexcept override { return text_.c_str(); }
 

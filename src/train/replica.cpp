@@ -68,7 +68,11 @@ std::string Replica::weights_hash() {
 }
 
 std::size_t Replica::bytes() const {
-  return weights_.size_bytes() + statistics_.size_bytes() + arena_bytes_ + backend_->bytes();
+  return weights_.size_bytes() + statistics_.size_bytes() + unbound_bytes();
+}
+
+std::size_t Replica::unbound_bytes() const {
+  return arena_bytes_ + backend_->bytes();
 }
 
 }  // namespace annulus

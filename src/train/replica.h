@@ -47,6 +47,9 @@ class Replica {
   std::string weights_hash();
   // Memory of weights, statistics, arena and packed weights, whether or not bound yet.
   std::size_t bytes() const;
+  // The part of it that prepare() has only planned: it becomes resident with bind() and the first
+  // step.
+  std::size_t unbound_bytes() const;
 
  private:
   const Graph& graph_;

@@ -19,14 +19,6 @@ std::int64_t synthetic_samples(const RunSpec& spec) {
   return spec.data.samples > 0 ? spec.data.samples : batches * spec.batch.global;
 }
 
-std::int64_t updates_of_run(const TrainSpec& train, std::int64_t steps_per_epoch) {
-  if (train.steps > 0) return train.steps;
-  std::int64_t total = 0;
-  require(!__builtin_mul_overflow(train.epochs, steps_per_epoch, &total), ErrorKind::usage,
-          "{} epochs of {} steps are more than 2^63 updates", train.epochs, steps_per_epoch);
-  return total;
-}
-
 ReducerLayout reducer_layout(const RunSpec& spec, const Graph& graph, const StepRecord& record) {
   constexpr double mebibyte = 1 << 20;
   ReducerLayout layout;
@@ -81,6 +73,14 @@ LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed) {
   options.augment = data.augment;
   options.seed = seed;
   return options;
+}
+
+std::int64_t updates_of_run(const TrainSpec& train, std::int64_t steps_per_epoch) {
+  if (train.steps > 0) return train.steps;
+  std::int64_t total = 0;
+  require(!__builtin_mul_overflow(train.epochs, steps_per_epoch, &total), ErrorKind::usage,
+          "{} epochs of {} steps are more than 2^63 updates", train.epochs, steps_per_epoch);
+  return total;
 }
 
 void check_batch_norm(const Graph& graph, std::span<const std::int64_t> sizes) {

@@ -40,6 +40,9 @@ DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train);
 // How a loader treats the samples of a data set.
 LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed);
 
+// Updates of a run of so many epochs or steps. Error (usage) where they do not fit in 64 bits.
+std::int64_t updates_of_run(const TrainSpec& train, std::int64_t steps_per_epoch);
+
 // Error (usage) where a shard of one of these sizes has a single value for a channel of some batch
 // normalisation.
 void check_batch_norm(const Graph& graph, std::span<const std::int64_t> sizes);

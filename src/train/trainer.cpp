@@ -46,16 +46,35 @@ void broadcast_state(Communicator& comm, const NamedState& state) {
   }
 }
 
+Settled settled_of(const std::string& checkpoint) {
+  Settled settled;
+  for (const auto& [name, text] : read_checkpoint_info(checkpoint).scalars) {
+    if (name == "settled/shards") settled.shards = std::stoll(text);
+    if (name == "settled/threads") settled.threads = std::stoll(text);
+    if (name == "settled/isa") settled.isa = text;
+  }
+  require(settled.shards > 0 && settled.threads > 0 && !settled.isa.empty(), ErrorKind::output,
+          "{}: the checkpoint does not say what its run was settled on (settled/shards, "
+          "settled/threads, "
+          "settled/isa)",
+          checkpoint);
+  return settled;
+}
+
 Trainer::Trainer(Session& session, const RunDirectory& directory, CheckpointMeta meta,
-                 StopSignals& signals, const Faults& faults, Log& log)
+                 Settled settled, StopSignals& signals, const Faults& faults, Log& log)
     : session_(session),
       directory_(directory),
       meta_(std::move(meta)),
+      settled_(std::move(settled)),
       signals_(signals),
       faults_(faults),
       log_(log) {
   session_.replica().add_to(state_);
   session_.optimizer().add_to(state_);
+  state_.add("settled/shards", &settled_.shards);
+  state_.add("settled/threads", &settled_.threads);
+  state_.add("settled/isa", &settled_.isa);
   state_.add("trainer/iteration", &counters_.iteration);
   state_.add("trainer/update", &counters_.update);
   state_.add("trainer/epoch_loss", &counters_.epoch_loss);

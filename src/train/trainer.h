@@ -16,6 +16,17 @@
 
 namespace annulus {
 
+// What belongs to the arithmetic of a run: settled at its first start, kept in its checkpoints, and
+// the same on every rank.
+struct Settled {
+  std::int64_t shards = 0;
+  std::int64_t threads = 0;  // compute threads a shard
+  std::string isa;           // instruction set of the CPU backend's library
+};
+
+// The settled choices that a checkpoint keeps. Error (output).
+Settled settled_of(const std::string& checkpoint);
+
 // What a run has done when it ends.
 struct TrainResult {
   bool stopped = false;      // by a signal or the time limit, with its state saved
@@ -64,6 +75,7 @@ class Trainer {
   Session& session_;
   RunDirectory directory_;
   CheckpointMeta meta_;
+  Settled settled_;
   StopSignals& signals_;
   const Faults& faults_;
   Log& log_;
