@@ -44,8 +44,8 @@ struct TrainResult {
 // decision in it is a function of numbers that all ranks share.
 class Trainer {
  public:
-  // `meta` is stored in each checkpoint, with the step filled in.
-  Trainer(Session& session, const RunDirectory& directory, CheckpointMeta meta,
+  // `meta` is stored in each checkpoint, with the step filled in, and so is `settled`, as it is.
+  Trainer(Session& session, const RunDirectory& directory, CheckpointMeta meta, Settled settled,
           StopSignals& signals, const Faults& faults, Log& log);
 
   // Continues from a checkpoint: read by rank 0, sent to all. Collective. Before run().
