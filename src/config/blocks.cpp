@@ -24,8 +24,7 @@ struct Level {
   const Value* parameters = nullptr;           // null: the model's own list
   std::map<std::string, std::string> outputs;  // local name -> layer that gives its output
   std::set<std::string> uses;                  // those names that are uses of blocks
-  std::map<std::string, int> counts;           // unnamed layers and uses so far, by kind
-  std::set<std::string> given;                 // names that the file gives
+  std::map<std::string, int> counts;           // layers and uses so far, by kind
 };
 
 template <class T>
@@ -40,6 +39,16 @@ std::string kind_of(const Value& layer) {
     if (!contains(general, member.key)) return member.key;
   }
   return "layer";
+}
+
+// Whether a layer names all that it reads: by `from`, or by a list to join. (`add = "x"` beside a
+// kind comes on top of what the layer reads.)
+bool names_inputs(const Value& layer) {
+  const auto is_list = [&](std::string_view key) {
+    const Value* value = layer.find(key);
+    return value != nullptr && value->get<Value::Array>() != nullptr;
+  };
+  return layer.find("from") != nullptr || is_list("add") || is_list("concat");
 }
 
 void erase(Value& table, std::string_view key) {
@@ -76,11 +85,6 @@ class Expander {
   // Appends the layers of a list whose first one reads `current`; returns what the last one gives.
   std::string expand_list(Level& level, const Value::Array& layers, std::string current) {
     for (const Value& layer : layers) {
-      const Value* name = layer.find("name");
-      const auto* word = name == nullptr ? nullptr : name->get<std::string>();
-      if (word != nullptr) level.given.insert(*word);
-    }
-    for (const Value& layer : layers) {
       if (!may_go_on(layer.where)) break;
       current = expand_layer(level, layer, current);
     }
@@ -113,9 +117,9 @@ class Expander {
     } else if (use) {
       output = expand_use(level, layer, name, current);
     } else {
-      output = append(level, layer, name, current);
+      output = append(level, std::move(layer), name, current);
     }
-    add_name(level, name, layer, output);
+    add_name(level, name, written, output);
     if (use) level.uses.insert(name);
     return output;
   }
@@ -165,23 +169,18 @@ class Expander {
     }
   }
 
-  // The name that the file gives, or the kind (or the block) with a running number. A layer that is
-  // left out takes its number too, so that names do not depend on parameters.
+  // The name that the file gives, or the kind (or the block) and its number among those of its kind
+  // in this list. Named layers and those that are left out count too: names depend neither on other
+  // names nor on parameters.
   std::string local_name(Level& level, const Value& layer, const Value& written, bool use) {
-    if (const Value* name = layer.find("name")) {
-      const auto* word = name->get<std::string>();
+    const auto* block = use ? written.find("block")->get<std::string>() : nullptr;
+    const std::string kind = block != nullptr ? *block : kind_of(written);
+    std::string name = kind + std::to_string(++level.counts[kind]);
+    if (const Value* given = layer.find("name")) {
+      const auto* word = given->get<std::string>();
       if (word != nullptr && !word->empty()) return *word;
-      problems_.add(name->where, fmt::format("'name' must be a text, not {}", to_string(*name)));
+      problems_.add(given->where, fmt::format("'name' must be a text, not {}", to_string(*given)));
     }
-    std::string kind = kind_of(written);
-    if (use) {
-      const auto* block = written.find("block")->get<std::string>();
-      if (block != nullptr) kind = *block;
-    }
-    std::string name;
-    do {
-      name = kind + std::to_string(++level.counts[kind]);
-    } while (level.given.count(name) > 0);
     return name;
   }
 
@@ -210,7 +209,7 @@ class Expander {
     return current;
   }
 
-  std::string append(const Level& level, Value& layer, const std::string& name,
+  std::string append(const Level& level, Value layer, const std::string& name,
                      const std::string& current) {
     for (const std::string_view key : reference_keys) {
       if (Value* value = layer.find(key)) resolve_references(level, *value);
@@ -218,11 +217,10 @@ class Expander {
     const std::string full = level.prefix + name;
     Value* given = layer.find("name");
     layer.set("name", {full, given == nullptr ? layer.where : given->where});
-    if (layer.find("from") == nullptr && current != last_) {
+    if (current != last_ && !names_inputs(layer)) {
       layer.set("from", {current, layer.where});
     }
     result_.push_back(std::move(layer));
-    layer = Value{Value::Table{}, result_.back().where};
     return last_ = full;
   }
 
