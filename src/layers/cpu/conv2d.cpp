@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+
+#include "core/error.h"
+#include "layers/cpu/make_ops.h"
+
+namespace annulus::cpu {
+namespace {
+
+using Forward = dnnl::convolution_forward;
+using BackwardData = dnnl::convolution_backward_data;
+using BackwardWeights = dnnl::convolution_backward_weights;
+
+// The numbers of a convolution as oneDNN counts them: its dilation is 0 where ours is 1.
+struct Geometry {
+  Dims source, weight, bias, result;
+  Dims strides, dilates, padding_low, padding_high;
+};
+
+Geometry geometry_of(const Shape& in, const Conv2dDesc& d) {
+  const auto extent = [](std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                         std::int64_t dilation, std::int64_t padding) {
+    return (size + padding - (kernel - 1) * dilation - 1) / stride + 1;
+  };
+  const std::int64_t h =
+      extent(in[2], d.kernel.h, d.stride.h, d.dilation.h, d.padding.top + d.padding.bottom);
+  const std::int64_t w =
+      extent(in[3], d.kernel.w, d.stride.w, d.dilation.w, d.padding.left + d.padding.right);
+  Geometry g;
+  g.source = dims_of(in);
+  g.weight = {d.out_channels, in[1] / d.groups, d.kernel.h, d.kernel.w};
+  if (d.groups > 1) {
+    g.weight = {d.groups, d.out_channels / d.groups, in[1] / d.groups, d.kernel.h, d.kernel.w};
+  }
+  g.bias = {d.out_channels};
+  g.result = {in[0], d.out_channels, h, w};
+  g.strides = {d.stride.h, d.stride.w};
+  g.dilates = {d.dilation.h - 1, d.dilation.w - 1};
+  // oneDNN wants the last window to end exactly: what floor leaves over is negative padding.
+  const auto high = [](std::int64_t size, std::int64_t out, std::int64_t kernel,
+                       std::int64_t stride, std::int64_t dilation, std::int64_t low) {
+    return (out - 1) * stride + (kernel - 1) * dilation + 1 - size - low;
+  };
+  g.padding_low = {d.padding.top, d.padding.left};
+  g.padding_high = {high(in[2], h, d.kernel.h, d.stride.h, d.dilation.h, d.padding.top),
+                    high(in[3], w, d.kernel.w, d.stride.w, d.dilation.w, d.padding.left)};
+  return g;
+}
+
+// Whether an implementation is one of the fast ones, which are worth a given layout.
+bool is_direct(std::string_view implementation) {
+  return implementation.find("ref") == std::string_view::npos &&
+         implementation.find("gemm") == std::string_view::npos;
+}
+
+// Descriptors of the three passes. Each first lets oneDNN choose all layouts. Where its choice
+// would need a reorder of activations, it is asked again with the layouts that are there, and that
+// is taken if it is not a slow fall-back.
+class Chooser {
+ public:
+  Chooser(const Engine& engine, const Geometry& geometry, bool bias, bool training)
+      : engine_(engine), g_(geometry) {
+    if (bias) bias_ = plain_desc(g_.bias);
+    kind_ = training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  }
+
+  Forward::primitive_desc forward(const Desc& source) const {
+    const auto free = try_forward(any_desc(g_.source), any_desc(g_.result));
+    if (same_memory(free.src_desc(), source) && format_of(free.dst_desc())) return free;
+    const auto given = [&] { return try_forward(source, any_desc(g_.result)); };
+    return better(free, given, [](const auto& desc) { return format_of(desc.dst_desc()); });
+  }
+
+  BackwardData::primitive_desc data(const Forward::primitive_desc& hint, const Desc& source,
+                                    const Desc& result) const {
+    const auto make = [&](const Desc& diff_source, const Desc& diff_result) {
+      return backward_desc<BackwardData>(engine_, hint, dnnl::algorithm::convolution_direct,
+                                         diff_source, any_desc(g_.weight), diff_result, g_.strides,
+                                         g_.dilates, g_.padding_low, g_.padding_high);
+    };
+    const auto free = make(any_desc(g_.source), any_desc(g_.result));
+    if (same_memory(free.diff_src_desc(), source) && same_memory(free.diff_dst_desc(), result)) {
+      return free;
+    }
+    return better(
+        free, [&] { return make(source, result); }, [](const auto&) { return true; });
+  }
+
+  BackwardWeights::primitive_desc weights(const Forward::primitive_desc& hint, const Desc& source,
+                                          const Desc& result) const {
+    const auto make = [&](const Desc& src, const Desc& diff_result) {
+      return backward_desc<BackwardWeights>(engine_, hint, dnnl::algorithm::convolution_direct, src,
+                                            any_desc(g_.weight), bias_, diff_result, g_.strides,
+                                            g_.dilates, g_.padding_low, g_.padding_high);
+    };
+    const auto free = make(any_desc(g_.source), any_desc(g_.result));
+    if (same_memory(free.src_desc(), source) && same_memory(free.diff_dst_desc(), result)) {
+      return free;
+    }
+    return better(
+        free, [&] { return make(source, result); }, [](const auto&) { return true; });
+  }
+
+ private:
+  Forward::primitive_desc try_forward(const Desc& source, const Desc& result) const {
+    return forward_desc<Forward>(engine_, kind_, dnnl::algorithm::convolution_direct, source,
+                                 any_desc(g_.weight), bias_, result, g_.strides, g_.dilates,
+                                 g_.padding_low, g_.padding_high);
+  }
+
+  template <class PrimitiveDesc, class Make, class Accept>
+  static PrimitiveDesc better(const PrimitiveDesc& free, const Make& make, const Accept& accept) {
+    try {
+      const PrimitiveDesc given = make();
+      if (is_direct(given.impl_info_str()) && accept(given)) return given;
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+    return free;
+  }
+
+  const Engine& engine_;
+  const Geometry& g_;
+  Desc bias_;
+  dnnl::prop_kind kind_;
+};
+
+class Conv2d final : public CpuOp {
+ public:
+  Conv2d(Context& context, const OpRequest& request, const Geometry& geometry, bool bias,
+         const Chooser& chooser, const Forward::primitive_desc& forward)
+      : CpuOp(context, request,
+              make_value(Shape(std::span<const std::int64_t>(geometry.result)),
+                         format_of(forward.dst_desc()).value_or(Format::plain))),
+        bias_(bias),
+        implementation_(forward.impl_info_str()) {
+    const Desc& source = desc_of(request.inputs[0]);
+    const Desc plain = plain_desc(geometry.weight);
+    prepare_forward(forward, source, plain);
+    if (!training()) return;
+    memory_.backward_reads_input[0] = true;
+    WorkspacePlan plan;
+    prepare_weights(chooser.weights(forward, source, desc_of(output_)), source, plain, plan);
+    if (wants_gradient(0)) {
+      prepare_data(chooser.data(forward, source, desc_of(output_)), source, plain, plan);
+    }
+    memory_.backward_workspace = plan.bytes();
+  }
+
+  void forward(const ForwardCall& call) override {
+    const void* source = source_.run(context_.engine, call.inputs[0], call.workspace);
+    const void* weight = weight_->get(call.parameters[0], call.step.weights_version);
+    const void* bias = bias_ ? call.parameters[1] : nullptr;
+    void* result = result_.target(call.output, call.workspace);
+    forward_.run(context_.engine, {source, weight, bias, result, call.workspace + scratchpad_});
+    result_.run(context_.engine, call.output, call.workspace);
+  }
+
+  void backward(const BackwardCall& call) override {
+    if (wants_gradient(0)) backward_data(call);
+    backward_weights(call);
+  }
+
+  std::string implementation() const override { return implementation_; }
+
+ private:
+  void prepare_forward(const Forward::primitive_desc& desc, const Desc& source, const Desc& plain) {
+    WorkspacePlan plan;
+    source_ = InputReorder(context_.engine, source, desc.src_desc(), plan);
+    result_ = OutputReorder(context_.engine, desc.dst_desc(), desc_of(output_), plan);
+    weight_ = context_.weights.get(request_.parameters[0], plain, desc.weights_desc());
+    scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
+    forward_ = Call(context_.engine, Forward(desc),
+                    {{DNNL_ARG_SRC, desc.src_desc()},
+                     {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                     {DNNL_ARG_BIAS, bias_ ? desc.bias_desc() : no_desc()},
+                     {DNNL_ARG_DST, desc.dst_desc()},
+                     {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
+    memory_.forward_workspace = plan.bytes();
+  }
+
+  void prepare_data(const BackwardData::primitive_desc& desc, const Desc& source, const Desc& plain,
+                    WorkspacePlan& plan) {
+    data_result_ = InputReorder(context_.engine, desc_of(output_), desc.diff_dst_desc(), plan);
+    data_source_ = OutputReorder(context_.engine, desc.diff_src_desc(), source, plan);
+    data_weight_ = context_.weights.get(request_.parameters[0], plain, desc.weights_desc());
+    data_scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
+    data_ = Call(context_.engine, BackwardData(desc),
+                 {{DNNL_ARG_DIFF_DST, desc.diff_dst_desc()},
+                  {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                  {DNNL_ARG_DIFF_SRC, desc.diff_src_desc()},
+                  {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
+  }
+
+  void prepare_weights(const BackwardWeights::primitive_desc& desc, const Desc& source,
+                       const Desc& plain, WorkspacePlan& plan) {
+    weights_source_ = InputReorder(context_.engine, source, desc.src_desc(), plan);
+    weights_result_ = InputReorder(context_.engine, desc_of(output_), desc.diff_dst_desc(), plan);
+    weights_gradient_ = OutputReorder(context_.engine, desc.diff_weights_desc(), plain, plan);
+    weights_scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
+    weights_ = Call(context_.engine, BackwardWeights(desc),
+                    {{DNNL_ARG_SRC, desc.src_desc()},
+                     {DNNL_ARG_DIFF_DST, desc.diff_dst_desc()},
+                     {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()},
+                     {DNNL_ARG_DIFF_BIAS, bias_ ? desc.diff_bias_desc() : no_desc()},
+                     {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
+  }
+
+  void backward_data(const BackwardCall& call) {
+    const void* result = data_result_.run(context_.engine, call.output_gradient, call.workspace);
+    const void* weight = data_weight_->get(call.parameters[0], call.step.weights_version);
+    float* gradient = call.input_gradients[0];
+    data_.run(context_.engine, {result, weight, data_source_.target(gradient, call.workspace),
+                                call.workspace + data_scratchpad_});
+    data_source_.run(context_.engine, gradient, call.workspace);
+  }
+
+  void backward_weights(const BackwardCall& call) {
+    const void* source = weights_source_.run(context_.engine, call.inputs[0], call.workspace);
+    const void* result = weights_result_.run(context_.engine, call.output_gradient, call.workspace);
+    float* gradient = call.parameter_gradients[0];
+    const void* bias = bias_ ? call.parameter_gradients[1] : nullptr;
+    weights_.run(context_.engine,
+                 {source, result, weights_gradient_.target(gradient, call.workspace), bias,
+                  call.workspace + weights_scratchpad_});
+    weights_gradient_.run(context_.engine, gradient, call.workspace);
+  }
+
+  bool bias_;
+  std::string implementation_;
+
+  InputReorder source_;
+  OutputReorder result_;
+  std::shared_ptr<PackedWeight> weight_;
+  Call forward_;
+  std::size_t scratchpad_ = 0;
+
+  InputReorder data_result_;
+  OutputReorder data_source_;
+  std::shared_ptr<PackedWeight> data_weight_;
+  Call data_;
+  std::size_t data_scratchpad_ = 0;
+
+  InputReorder weights_source_;
+  InputReorder weights_result_;
+  OutputReorder weights_gradient_;
+  Call weights_;
+  std::size_t weights_scratchpad_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> make_conv2d(Context& context, const OpRequest& request,
+                                const Conv2dDesc& desc) {
+  const Geometry geometry = geometry_of(request.inputs[0].shape, desc);
+  const Chooser chooser(context.engine, geometry, desc.bias, request.mode == Mode::train);
+  const auto forward = chooser.forward(desc_of(request.inputs[0]));
+  return std::make_unique<Conv2d>(context, request, geometry, desc.bias, chooser, forward);
+}
+
+}  // namespace annulus::cpu

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/cpu_isa.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "core/error.h"
+
+namespace annulus {
+namespace {
+
+struct Level {
+  const char* name;
+  dnnl::cpu_isa isa;
+};
+
+constexpr std::array<Level, 4> levels = {{{"sse41", dnnl::cpu_isa::sse41},
+                                          {"avx", dnnl::cpu_isa::avx},
+                                          {"avx2", dnnl::cpu_isa::avx2},
+                                          {"avx512_core", dnnl::cpu_isa::avx512_core}}};
+
+}  // namespace
+
+std::string cpu_isa() {
+  // oneDNN's values are sets of bits, a set for each extension that contains those it builds on.
+  const auto bits = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const char* found = "none";
+  for (const Level& level : levels) {
+    const auto needed = static_cast<unsigned>(level.isa);
+    if ((bits & needed) == needed) found = level.name;
+  }
+  return found;
+}
+
+int cpu_isa_level(const std::string& isa) {
+  const auto* found = std::find_if(levels.begin(), levels.end(), [&](const Level& level) {
+    return std::string_view(level.name) == isa;
+  });
+  require(found != levels.end(), ErrorKind::usage,
+          "'{}' is no instruction set: use sse41, avx, avx2 or avx512_core", isa);
+  return static_cast<int>(found - levels.begin());
+}
+
+const char* cpu_isa_name(int level) {
+  return levels.at(static_cast<std::size_t>(level)).name;
+}
+
+void limit_cpu_isa(const std::string& isa) {
+  const int level = cpu_isa_level(isa);
+  const std::string before = cpu_isa();
+  if (before == isa) return;
+  require(level < cpu_isa_level(before), ErrorKind::resource,
+          "this processor has {}, which is less than the {} that results were begun with", before,
+          isa);
+  const auto status = dnnl::set_max_cpu_isa(levels[static_cast<std::size_t>(level)].isa);
+  require(
+      status == dnnl::status::success && cpu_isa() == isa, ErrorKind::bug,
+      "the instruction set can only be limited once, before the first operation: wanted {}, is {}",
+      isa, cpu_isa());
+}
+
+}  // namespace annulus
