@@ -162,11 +162,16 @@ Schema describe(RunSpec& spec) {
 
 std::vector<DocumentedKey> all_keys() {
   RunSpec spec;
+  LayerSpec any_kind;
   std::vector<DocumentedKey> all = documented_keys(describe(spec));
+  const auto append = [&](const Schema& schema, const std::string& path) {
+    const std::vector<DocumentedKey> keys = documented_keys(schema, path);
+    all.insert(all.end(), keys.begin(), keys.end());
+  };
+  append(describe(any_kind), "model.layers");
   for (const LayerKind& kind : layer_kinds()) {
     const std::unique_ptr<Layer> layer = kind.make();
-    const auto keys = documented_keys(layer->describe(), "model.layers." + kind.key);
-    all.insert(all.end(), keys.begin(), keys.end());
+    append(layer->describe(), "model.layers." + kind.key);
   }
   return all;
 }

@@ -55,8 +55,8 @@ struct RunSpec {
 // The whole schema: what docs/config.md lists.
 Schema describe(RunSpec& spec);
 
-// All keys of a config: those of the schema and, as "model.layers.conv.kernel", those of every kind
-// of layer.
+// All keys of a config: those of the schema, those that every layer may have, as
+// "model.layers.name", and those of each kind of layer, as "model.layers.conv.kernel".
 std::vector<DocumentedKey> all_keys();
 
 // Fills `spec` from a config whose blocks are expanded, and checks what keys mean together (both
