@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other commands, and what a user sees when something is wrong.
+#include <filesystem>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "support/annulus.h"
+
+using annulus::testing::call;
+using annulus::testing::call_on;
+using annulus::testing::Finished;
+using annulus::testing::lines_of;
+using annulus::testing::read_text;
+using annulus::testing::source_path;
+using annulus::testing::TemporaryDirectory;
+using annulus::testing::write_text;
+using nlohmann::json;
+
+TEST_CASE("check of ResNet-50 without its data gives the published numbers") {
+  const Finished finished =
+      call({"check", source_path("configs/imagenet_resnet50.toml"), "--json"});
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  const json found = json::parse(finished.out);
+  CHECK(found["parameters"] == 25557032);
+  CHECK(found["macs_per_sample"].get<double>() == doctest::Approx(4.089e9).epsilon(0.005));
+  CHECK(found["steps_per_epoch"].get<std::int64_t>() > 0);
+  CHECK(found["memory_per_rank_bytes"].get<std::int64_t>() > 500'000'000);
+  CHECK(finished.err.find("no such data file") != std::string::npos);
+}
+
+TEST_CASE("check finds all of several mistakes at once, a line each with its place") {
+  TemporaryDirectory directory;
+  write_text(directory / "bad.toml",
+             "nmae = \"x\"\n"
+             "lr = 0.1\n"
+             "[batch]\n"
+             "global = -5\n"
+             "[optimizer]\n"
+             "learning_rat = 0.1\n"
+             "momentum = 1.5\n"
+             "[train]\n"
+             "epochs = \"two\"\n"
+             "[data]\n"
+             "synthetic = true\n"
+             "[model]\n"
+             "input = [1, 8, 8]\n"
+             "classes = 10\n"
+             "layers = [ { flatten = true }, { linear = 10 } ]\n");
+  const Finished finished = call({"check", directory / "bad.toml"});
+  CHECK(finished.code == 2);
+  const std::vector<std::string> lines = lines_of(finished.err);
+  CHECK(lines.size() == 6);
+  const char* places[] = {":1:1: ", ":2:1: ", ":4:", ":6:1: ", ":7:", ":9:"};
+  for (std::size_t i = 0; i < std::min<std::size_t>(lines.size(), 6); ++i) {
+    INFO(lines[i]);
+    CHECK(lines[i].find("bad.toml" + std::string(places[i])) != std::string::npos);
+  }
+}
+
+TEST_CASE("eight ranks with a bad config print its problems once") {
+  TemporaryDirectory directory;
+  write_text(directory / "bad.toml", "nmae = \"x\"\n");
+  const Finished one = call({"train", directory / "bad.toml"});
+  const Finished eight = call_on(8, {"train", directory / "bad.toml"});
+  CHECK(one.code == 2);
+  CHECK(eight.code == 2);
+  std::size_t count = 0;
+  for (const std::string& line : lines_of(eight.err))
+    count += line.find("unknown key 'nmae'") != std::string::npos;
+  CHECK(count == 1);
+}
+
+TEST_CASE("exit codes are those of the design") {
+  TemporaryDirectory directory;
+  const std::string config = source_path("configs/digits.toml");
+  CHECK(call({}).code == 2);
+  CHECK(call({"trian"}).code == 2);
+  CHECK(call({"--help"}).code == 0);
+  CHECK(call({"train", "--help"}).code == 0);
+  CHECK(call({"--version"}).code == 0);
+  CHECK(call({"train"}).code == 2);
+  CHECK(call({"train", directory / "none.toml"}).code == 2);
+  CHECK(call({"train", config, "--set", "optimizer.lrr=1"}).code == 2);
+  CHECK(annulus(
+            {"train", config, "--set", "data.train.file=/no/such.h5", "--run-dir", directory / "a"})
+            .code == 3);
+  CHECK(call({"train", config, "--resume", "--run-dir", directory / "no-such"}).code == 4);
+  CHECK(call({"train", config, "--resume-from", directory / "no-such"}).code == 4);
+  CHECK(call({"train", config, "--set", "device=cuda", "--run-dir", directory / "b"}).code == 5);
+  CHECK(call({"train", config, "--set", "optimizer.lr=9000", "--set", "train.epochs=2", "--set",
+              "optimizer.schedule={}", "--run-dir", directory / "c"})
+            .code == 6);
+  CHECK(call({"eval", config, "--weights", directory / "none"}).code == 4);
+  CHECK(call({"data", "info", directory / "none.h5"}).code == 3);
+  CHECK(call({"data", "import", "idy", directory.path(), directory / "out.h5"}).code == 2);
+  CHECK(call({"checkpoint", "info", directory / "none"}).code == 4);
+  CHECK(call({"checkpoint", "verify", directory / "none"}).code == 4);
+}
+
+TEST_CASE("data synth, info and verify agree on a file") {
+  TemporaryDirectory directory;
+  const std::string file = directory / "random.h5";
+  REQUIRE(call({"data", "synth", "samples=20,shape=3x5x7,classes=4,test=6", file}).code == 0);
+  const json info = json::parse(call({"data", "info", file, "--json"}).out);
+  std::set<std::string> paths;
+  for (const json& dataset : info["datasets"]) paths.insert(dataset["path"].get<std::string>());
+  CHECK(paths ==
+        std::set<std::string>{"train/images", "train/labels", "test/images", "test/labels"});
+  CHECK(call({"data", "verify", file}).code == 0);
+  // A file that exists is never overwritten.
+  CHECK(call({"data", "synth", "samples=20,shape=3x5x7", file}).code == 4);
+}
+
+TEST_CASE("bench step: the parts add up to the step") {
+  const Finished finished =
+      call({"bench", "step", source_path("configs/cifar10_resnet20.toml"), "--set",
+            "data.synthetic=true", "--set", "batch.global=8", "--steps", "8", "--json"});
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  const json bench = json::parse(finished.out);
+  double parts = 0;
+  for (const char* name : {"data_s", "forward_s", "backward_s", "wait_s", "update_s"}) {
+    parts += bench[name]["median"].get<double>();
+  }
+  CHECK(parts == doctest::Approx(bench["step_s"]["median"].get<double>()).epsilon(0.05));
+  CHECK(bench["samples_per_s"].get<double>() ==
+        doctest::Approx(8 * 8 / bench["wall_s"].get<double>()).epsilon(1e-6));
+  CHECK(bench["peak_rss_bytes"].get<std::int64_t>() > 0);
+}
+
+TEST_CASE("configs whose data is not in the tree run on synthetic data") {
+  TemporaryDirectory directory;
+  for (const char* name : {"mnist_lenet", "cifar10_resnet20", "digits_mlp"}) {
+    CAPTURE(name);
+    const Finished finished =
+        call_on(2, {"train", source_path("configs/" + std::string(name) + ".toml"), "--set",
+                    "data.synthetic=true", "--set", "train.epochs=0", "--set", "train.steps=2",
+                    "--set", "batch.global=8", "--run-dir", directory / name});
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+  }
+}
+
+TEST_CASE("the reference of the config lists every key, and no other") {
+  std::set<std::string> in_program;
+  for (const std::string& line : lines_of(call({"keys"}).out)) {
+    in_program.insert(line.substr(0, line.find('\t')));
+  }
+  REQUIRE(in_program.size() > 50);
+  std::set<std::string> in_docs;
+  for (const std::string& line : lines_of(read_text(source_path("docs/config.md")))) {
+    if (line.rfind("| `", 0) == 0) in_docs.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  for (const std::string& key : in_program) {
+    INFO(key, " is not in docs/config.md");
+    CHECK(in_docs.count(key) == 1);
+  }
+  for (const std::string& key : in_docs) {
+    INFO(key, " is in docs/config.md and not in the program");
+    CHECK(in_program.count(key) == 1);
+  }
+}
+
+TEST_CASE("a run works from another directory, with a path of spaces, and without HOME") {
+  TemporaryDirectory directory;
+  const std::string work = directory / "a path with spaces";
+  std::filesystem::create_directories(work);
+  annulus::testing::Command command{
+      {ANNULUS_BINARY, "train", source_path("configs/digits_mlp.toml"), "--set", "train.epochs=1"}};
+  command.directory = work;
+  command.environment = {{"HOME", ""}, {"TERM", "dumb"}};
+  const Finished finished = annulus::testing::run(command);
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  std::size_t runs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(work + "/runs")) {
+    CHECK(entry.path().filename().string().rfind("digits_mlp-", 0) == 0);
+    ++runs;
+  }
+  CHECK(runs == 1);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/annulus.h"
+
+namespace annulus::testing {
+
+Finished call(const std::vector<std::string>& words) {
+  Command command{{ANNULUS_BINARY}};
+  command.words.insert(command.words.end(), words.begin(), words.end());
+  return run(command);
+}
+
+Finished call_on(int ranks, const std::vector<std::string>& words,
+                 const std::map<std::string, std::string>& environment) {
+  Command command{{"mpirun", "--oversubscribe", "-n", std::to_string(ranks), ANNULUS_BINARY}};
+  command.words.insert(command.words.end(), words.begin(), words.end());
+  command.environment = environment;
+  return run(command);
+}
+
+std::string source_path(const std::string& relative) {
+  return std::string(ANNULUS_SOURCE) + '/' + relative;
+}
+
+nlohmann::json read_json(const std::string& path) {
+  return nlohmann::json::parse(read_text(path));
+}
+
+}  // namespace annulus::testing
