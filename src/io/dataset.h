@@ -55,6 +55,10 @@ struct DataDemand {
 // shapes, equal lengths, all labels. Error (data) in one line. io/hdf5_dataset.cpp
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec, const DataDemand& demand);
 
+// The shapes of one sample of each of `spec.inputs` as the file has them, in the logical order;
+// nothing else is read. Error (data). For a config that does not give the shape.
+std::vector<Shape> stored_input_shapes(const DataSpec& spec);
+
 // Random normal inputs and random targets as pure functions of (seed, sample).
 // io/synthetic_dataset.cpp
 std::unique_ptr<Dataset> make_synthetic_dataset(const DataDemand& demand, std::int64_t samples,

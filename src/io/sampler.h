@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/rng.h"
+
 namespace annulus {
 
 // A permutation of 0 .. size-1 for each epoch, as a function of (seed, epoch), without a table: a
@@ -11,16 +13,19 @@ namespace annulus {
 // doi:10.1007/3-540-45760-7_9).
 class Sampler {
  public:
-  // Without `shuffle` it is the identity. size >= 1.
+  // Without `shuffle` it is the identity. 1 <= size <= 2^62.
   Sampler(std::int64_t size, bool shuffle, std::uint64_t seed);
 
   // The sample at `position` of epoch `epoch`.
   std::int64_t sample(std::int64_t epoch, std::int64_t position) const;
 
  private:
+  // One pass of the network over [0, 4^half_bits_).
+  std::uint64_t permute(std::uint64_t value, std::uint64_t epoch) const;
+
   std::int64_t size_;
   bool shuffle_;
-  std::uint64_t seed_;
+  RandomStream stream_;
   int half_bits_;
 };
 

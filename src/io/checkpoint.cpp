@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "core/error.h"
+#include "io/checkpoint_files.h"
+#include "io/checksum.h"
+#include "io/files.h"
+#include "io/hdf5_writer.h"
+#include "io/manifest.h"
+
+namespace annulus {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view final_prefix = "step_";
+constexpr std::string_view temporary_prefix = ".tmp_step_";
+
+void make_directory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  require(!error, ErrorKind::output, "cannot make directory '{}': {}", path, error.message());
+}
+
+std::vector<std::string> entries_of(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  require(!error, ErrorKind::output, "cannot list '{}': {}", directory, error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void remove_leftovers(const std::string& directory) {
+  for (const std::string& name : entries_of(directory)) {
+    if (name.starts_with(temporary_prefix)) remove_quietly((fs::path(directory) / name).string());
+  }
+}
+
+// Names are paths of groups and data sets in the file.
+void check_name(const std::string& name) {
+  const std::string bounded = '/' + name + '/';
+  const bool good = bounded.find("//") == std::string::npos &&
+                    bounded.find("/./") == std::string::npos &&
+                    name.find('\0') == std::string::npos;
+  require(good, ErrorKind::output, "'{}' cannot be the name of a tensor in a checkpoint", name);
+}
+
+std::vector<TensorInfo> write_tensors(const std::string& path, const NamedState& state) {
+  Hdf5Writer writer(path);
+  std::vector<TensorInfo> infos;
+  std::vector<std::byte> elements;
+  for (const StateTensor& tensor : state.tensors()) {
+    check_name(tensor.name);
+    elements.resize(tensor.bytes());
+    tensor.read(elements);
+    writer.create(tensor.name, tensor.shape, tensor.dtype);
+    writer.write(elements);
+    infos.push_back({tensor.name, tensor.shape, tensor.dtype, checksum_of(elements)});
+  }
+  writer.close();
+  return infos;
+}
+
+// The step in "step_0000000100"; nothing for other names.
+std::optional<std::int64_t> step_in(std::string_view name) {
+  constexpr std::size_t least_digits = 10;
+  if (!name.starts_with(final_prefix)) return std::nullopt;
+  name.remove_prefix(final_prefix.size());
+  std::int64_t step = 0;
+  const auto [at, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  const bool good = error == std::errc() && at == name.data() + name.size() && step >= 0 &&
+                    name.size() >= least_digits;
+  return good ? std::optional(step) : std::nullopt;
+}
+
+}  // namespace
+
+std::string save_checkpoint(const std::string& directory, const CheckpointMeta& meta,
+                            const NamedState& state) {
+  make_directory(directory);
+  remove_leftovers(directory);
+  const fs::path base(directory);
+  const std::string path = (base / fmt::format("{}{:010}", final_prefix, meta.step)).string();
+  const TemporaryPath temporary(
+      (base / fmt::format("{}{:010}_{}", temporary_prefix, meta.step, ::getpid())).string());
+  make_directory(temporary.path());
+
+  const std::string tensors = (fs::path(temporary.path()) / tensors_name).string();
+  Manifest manifest;
+  manifest.meta = meta;
+  manifest.tensors = write_tensors(tensors, state);
+  for (const StateScalar& scalar : state.scalars()) manifest.scalars.push_back(scalar_info(scalar));
+  manifest.file_bytes = file_bytes(tensors);
+  manifest.file_checksum = checksum_of_file(tensors);
+  write_new_file((fs::path(temporary.path()) / manifest_name).string(), manifest_text(manifest));
+  sync_path(temporary.path());
+
+  // What the temporary name stands for afterwards, nothing or the former checkpoint, goes away.
+  if (fs::exists(path)) {
+    exchange_paths(temporary.path(), path);
+  } else {
+    rename_path(temporary.path(), path);
+  }
+  sync_path(directory);
+  return path;
+}
+
+std::optional<std::string> latest_checkpoint(const std::string& directory,
+                                             std::vector<std::string>* ignored) {
+  if (!fs::exists(directory)) return std::nullopt;
+  std::optional<std::string> latest;
+  std::int64_t latest_step = -1;
+  for (const std::string& name : entries_of(directory)) {
+    const std::optional<std::int64_t> step = step_in(name);
+    if (!step || !fs::exists(fs::path(directory) / name / manifest_name)) {
+      if (ignored != nullptr) ignored->push_back(name);
+    } else if (*step > latest_step) {
+      latest_step = *step;
+      latest = (fs::path(directory) / name).string();
+    }
+  }
+  return latest;
+}
+
+}  // namespace annulus

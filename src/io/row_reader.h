@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace annulus {
+
+// Consecutive samples of a file and the places in the batch that they go to: samples first ..
+// first + slots.size() - 1, the i-th to slots[i].
+struct Run {
+  std::int64_t first = 0;
+  std::span<const std::size_t> slots;
+
+  std::int64_t count() const { return static_cast<std::int64_t>(slots.size()); }
+  // Whether the samples also lie side by side in the batch.
+  bool in_order() const;
+};
+
+// Working memory of one read, kept between reads.
+class ReadScratch {
+ public:
+  // Sorts the ids, so that neighbours in the file are read together.
+  void plan(std::span<const std::int64_t> ids);
+  const std::vector<Run>& runs() const { return runs_; }
+
+  // Memory for the stored bytes of `rows` rows, and for `count` floats; valid until the next call.
+  // Room for all planned samples is made at once, as the longest run differs from batch to batch.
+  std::span<std::byte> rows(std::size_t rows, std::size_t row_bytes);
+  std::span<float> floats(std::size_t count);
+
+ private:
+  std::vector<std::size_t> order_;
+  std::vector<Run> runs_;
+  std::vector<std::byte> bytes_;
+  std::vector<float> floats_;
+};
+
+// Lends a ReadScratch to each read that is going on, and makes no more than are used at once.
+class ScratchPool {
+ public:
+  class Loan {
+   public:
+    Loan(ScratchPool& pool, std::unique_ptr<ReadScratch> scratch);
+    ~Loan();
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    ReadScratch& operator*() const { return *scratch_; }
+
+   private:
+    ScratchPool& pool_;
+    std::unique_ptr<ReadScratch> scratch_;
+  };
+  Loan borrow();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ReadScratch>> free_;
+  std::size_t made_ = 0;
+};
+
+}  // namespace annulus
