@@ -83,7 +83,7 @@ TEST_CASE("exit codes are those of the design") {
   CHECK(call({"train"}).code == 2);
   CHECK(call({"train", directory / "none.toml"}).code == 2);
   CHECK(call({"train", config, "--set", "optimizer.lrr=1"}).code == 2);
-  CHECK(annulus(
+  CHECK(call(
             {"train", config, "--set", "data.train.file=/no/such.h5", "--run-dir", directory / "a"})
             .code == 3);
   CHECK(call({"train", config, "--resume", "--run-dir", directory / "no-such"}).code == 4);

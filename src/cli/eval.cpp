@@ -32,9 +32,7 @@ int run_eval(const EvalOptions& options) {
     require_test_data(config, comm);
     Start start = start_job(config, std::nullopt, comm, log);
 
-    progress.phase = Phase::scan;
-    DataSets data;
-    agree(comm, [&] { data = open_data(config.spec, *config.graph, false); });
+    DataSets data = open_data(config.spec, *config.graph, false, comm, progress);
     const auto seed = static_cast<std::uint64_t>(config.spec.seed);
     Replica replica(*config.graph, *start.device, seed, MemoryMode::planned);
     NamedState state;

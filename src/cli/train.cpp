@@ -138,7 +138,9 @@ class Experiment {
     agree(comm_, [&] {
       if (comm_.rank() == 0) write_start_files(directory, config_, start);
     });
-    Session session(config_.spec, *config_.graph, comm_, *start.device, progress_);
+    Session session(config_.spec, *config_.graph,
+                    open_data(config_.spec, *config_.graph, true, comm_, progress_), comm_,
+                    *start.device, progress_);
     announce(session, start);
 
     CheckpointMeta meta;

@@ -63,6 +63,15 @@ DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train) {
   return sets;
 }
 
+DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train, Communicator& comm,
+                   Progress& progress) {
+  DataSets sets;
+  progress.phase = Phase::scan;
+  agree(comm, [&] { sets = open_data(spec, graph, want_train); });
+  progress.phase = Phase::start;
+  return sets;
+}
+
 LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed) {
   LoaderOptions options;
   options.workers = data.workers;
@@ -126,18 +135,16 @@ std::int64_t evaluation_chunk(const BatchSpec& batch) {
   return (batch.global + batch.shards - 1) / batch.shards;
 }
 
-Session::Session(const RunSpec& spec, const Graph& graph, Communicator& comm, DeviceContext& device,
-                 Progress& progress)
+Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, Communicator& comm,
+                 DeviceContext& device, Progress& progress)
     : spec_(spec),
       graph_(graph),
       comm_(comm),
       progress_(progress),
+      data_(std::move(data)),
       own_(share_of(spec.batch.shards, comm.rank(), comm.size())),
       replica_(graph, device, static_cast<std::uint64_t>(spec.seed), memory_mode(spec)) {
   const auto seed = static_cast<std::uint64_t>(spec.seed);
-  progress_.phase = Phase::scan;
-  agree(comm_, [&] { data_ = open_data(spec_, graph_, true); });
-  progress_.phase = Phase::start;
   agree(comm_, [&] {
     plan_.emplace(data_.train->size(), spec.batch.global, spec.batch.shards, spec.data.drop_last);
     total_ = updates_of_run(spec.train, plan_->steps_per_epoch());

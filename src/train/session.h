@@ -36,6 +36,9 @@ struct DataSets {
   std::unique_ptr<Dataset> test;
 };
 DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train);
+// The same on every rank, as Phase::scan: if one rank cannot open them, all throw. Collective.
+DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train, Communicator& comm,
+                   Progress& progress);
 
 // How a loader treats the samples of a data set.
 LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed);
@@ -58,9 +61,10 @@ std::int64_t evaluation_chunk(const BatchSpec& batch);
 // All parts of a training run on one rank, made in the order in which they depend on each other.
 class Session {
  public:
-  // `spec` has its number of shards settled, and its model moved into `graph`. Collective.
-  Session(const RunSpec& spec, const Graph& graph, Communicator& comm, DeviceContext& device,
-          Progress& progress);
+  // `spec` has its number of shards settled, and its model moved into `graph`; `data` has a
+  // training set. Collective.
+  Session(const RunSpec& spec, const Graph& graph, DataSets data, Communicator& comm,
+          DeviceContext& device, Progress& progress);
 
   // Makes the loader start at an iteration; to be called once, before the first step.
   void start_at(std::int64_t iteration);
