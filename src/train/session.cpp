@@ -150,7 +150,7 @@ Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, Communi
     total_ = updates_of_run(spec.train, plan_->steps_per_epoch());
     schedule_.emplace(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global), total_,
                       plan_->steps_per_epoch());
-    sampler_.emplace(data_.train->size(), spec.data.train.shuffle && !spec.data.synthetic, seed);
+    sampler_.emplace(data_.train->size(), spec.data.train.shuffle, seed);
     optimizer_ = make_optimizer(spec.optimizer, graph, device);
     ops_ = make_update_ops(device);
     record_.emplace(graph.statistic_elements(), spec.batch.shards);
