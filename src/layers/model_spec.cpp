@@ -204,8 +204,8 @@ Schema describe(ModelSpec& spec) {
   schema.key(
       "input", "[channels, height, width], [features], or a table of such lists by name",
       [&spec](const Value& value, Problems& problems) { read_inputs(value, spec, problems); },
-      "shape of one sample; default: that of the data");
-  schema.key("classes", &spec.classes, "number of classes; default: that of the data")
+      "shape of one sample; always needed");
+  schema.key("classes", &spec.classes, "number of classes; default: the size of the output")
       .at_least(1)
       .at_most(2147483647);
   schema
