@@ -17,9 +17,10 @@ namespace annulus {
 std::unique_ptr<Communicator> join_job(Progress& progress);
 
 // `ranks` threads as ranks of one job, for tests: calls body(communicator) on each, on its own
-// thread, and returns when all have; the first error of the lowest rank is thrown here. `nodes`
-// splits them into as many pretended nodes (by share_of), which then share no gradient memory.
-// comm/local/threads.cpp.
+// thread, and returns when all have. `nodes` splits them into as many pretended nodes (by
+// share_of), which then share no gradient memory. A rank that throws ends the job: the others'
+// waits throw Error (peer). The error of the lowest rank is thrown here, lost peers last. abort()
+// throws. comm/local/threads.cpp.
 void run_as_threads(int ranks, int nodes, const std::function<void(Communicator&)>& body);
 
 }  // namespace annulus

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace annulus {
+
+// A point in time after which waiting is given up, or never.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `seconds` from now; 0 or more than thirty years: never.
+  static Deadline after(double seconds) {
+    Deadline deadline;
+    deadline.seconds_ = seconds > 0 && seconds < 1e9 ? seconds : 0;
+    if (deadline.seconds_ > 0) {
+      const std::chrono::duration<double> limit(deadline.seconds_);
+      deadline.end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+    }
+    return deadline;
+  }
+
+  bool passed() const { return seconds_ > 0 && Clock::now() >= end_; }
+  // What it was set to; 0: never.
+  double seconds() const { return seconds_; }
+
+ private:
+  double seconds_ = 0;
+  Clock::time_point end_;
+};
+
+// For how long a thread that waits for another keeps its core before it sleeps.
+inline constexpr std::chrono::microseconds spin_time{50};
+// The longest sleep before a waiting thread looks around again.
+inline constexpr std::chrono::milliseconds nap_time{5};
+
+// Waits until done() is true: spins first, then calls doze(time waited so far) between looks.
+// False when the deadline passes first. Every wait of ranks for one another goes through here.
+template <class Done, class Doze>
+bool wait_until(const Deadline& deadline, Done&& done, Doze&& doze) {
+  const auto start = Deadline::Clock::now();
+  while (!done()) {
+    const auto waited = Deadline::Clock::now() - start;
+    if (waited < spin_time) continue;
+    if (deadline.passed()) return done();
+    doze(std::chrono::nanoseconds(waited));
+  }
+  return true;
+}
+
+// Sleeps a small part of the time waited so far: a late answer costs little, and so does looking.
+inline void doze_in_proportion(std::chrono::nanoseconds waited) {
+  constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds(10);
+  constexpr std::chrono::nanoseconds longest = std::chrono::microseconds(300);
+  std::this_thread::sleep_for(std::clamp(waited / 16, shortest, longest));
+}
+
+}  // namespace annulus

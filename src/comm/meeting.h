@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/group.h"
+
+namespace annulus {
+
+enum class Call : std::uint32_t {
+  barrier,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  split,
+  make_reducer,
+};
+
+const char* name(Call call);
+
+// What a rank calls, to compare.
+struct Signature {
+  Call call = Call::barrier;
+  std::uint32_t dtype = 0;
+  std::uint32_t detail = 0;  // operation or root
+  std::uint32_t unused = 0;
+  std::uint64_t bytes = 0;
+
+  auto operator<=>(const Signature&) const = default;
+};
+
+std::string to_string(const Signature& signature);
+
+// Where all ranks meet before a collective: none goes on before all have come, and all see whether
+// they came for the same. In the node through shared words, across nodes by the nodes' first ranks.
+// So whoever is late is named exactly in the node, and by its node's first rank elsewhere.
+class Meeting {
+ public:
+  explicit Meeting(Group& group);
+  // Collective, on the communication thread; before it nobody can meet.
+  void connect(const Task& task);
+
+  // Error (bug) on all ranks, with two of the calls, where not all are equal.
+  void meet(const Task& task, const Signature& mine);
+
+ private:
+  struct Board;
+  struct Verdict;
+  Board& board(int local_rank) const;
+  Verdict compare_in_node() const;
+  void compare_across(const Task& task, Verdict& verdict);
+  void lead(const Task& task);
+  void follow(const Task& task);
+
+  Group& group_;
+  std::unique_ptr<Segment> segment_;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace annulus
