@@ -24,6 +24,15 @@ spdlog::level::level_enum to_spdlog(Log::Level level) {
   return spdlog::level::info;
 }
 
+// A name of a file or a library's message may hold what moves the cursor or colours the terminal.
+std::string printable(std::string line) {
+  for (char& c : line) {
+    const auto code = static_cast<unsigned char>(c);
+    if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7F) c = '?';
+  }
+  return line;
+}
+
 }  // namespace
 
 struct Log::Sinks {
@@ -56,15 +65,16 @@ void Log::open_file(const std::string& directory) {
 }
 
 void Log::write(Level level, const std::string& line) {
+  const std::string text = printable(line);
   if (sinks_->terminal) {
     sinks_->terminal->log(to_spdlog(level),
-                          level == Level::warning ? "annulus: warning: " + line : line);
+                          level == Level::warning ? "annulus: warning: " + text : text);
   }
-  if (sinks_->file) sinks_->file->log(to_spdlog(level), line);
+  if (sinks_->file) sinks_->file->log(to_spdlog(level), text);
 }
 
 void Log::file_only(const std::string& line) {
-  if (sinks_->file) sinks_->file->info(line);
+  if (sinks_->file) sinks_->file->info(printable(line));
 }
 
 }  // namespace annulus

@@ -14,7 +14,10 @@ RandomStream::RandomStream(std::uint64_t seed, RandomUse use, std::string_view n
   std::string text(name);
   text.push_back('\0');
   text += std::to_string(static_cast<std::uint32_t>(use));
-  const std::uint64_t key = XXH3_64bits_withSeed(text.data(), text.size(), seed);
+  // The seed is text too: as the hash's own seed it would only be combined by exclusive or with
+  // short texts, so that neighbouring seeds and uses would share keys.
+  for (int shift = 0; shift < 64; shift += 8) text.push_back(static_cast<char>(seed >> shift));
+  const std::uint64_t key = XXH3_64bits(text.data(), text.size());
   key_ = {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
 }
 

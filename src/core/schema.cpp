@@ -92,7 +92,7 @@ std::string find_below(const std::vector<Key>& keys, const std::string& name) {
 
 // The key that somebody who wrote `name` may have meant; empty where none is near.
 std::string meant_key(const std::vector<Key>& keys, const std::string& name) {
-  const std::string below = find_below(keys, name);
+  std::string below = find_below(keys, name);
   if (!below.empty()) return below;
   std::vector<std::string> known;
   for (const Key& key : keys) {
@@ -151,7 +151,8 @@ std::string Key::type() const {
   static constexpr const char* names[] = {"true or false",  "integer",          "number",
                                           "string",         "list of integers", "list of numbers",
                                           "list of strings"};
-  std::string text = path_ ? "path" : names[target_->index()];
+  std::string text = names[target_->index()];
+  if (path_) text = target_->index() == 3 ? "path" : "list of paths";
   const bool low = std::isfinite(minimum_);
   const bool high = std::isfinite(maximum_);
   if (low) text += (open_minimum_ ? " > " : " >= ") + number_text(minimum_);
