@@ -44,7 +44,10 @@ bool wait_until(const Deadline& deadline, Done&& done, Doze&& doze) {
   const auto start = Deadline::Clock::now();
   while (!done()) {
     const auto waited = Deadline::Clock::now() - start;
-    if (waited < spin_time) continue;
+    if (waited < spin_time) {
+      std::this_thread::yield();  // where ranks outnumber cores, the other may need this one
+      continue;
+    }
     if (deadline.passed()) return done();
     doze(std::chrono::nanoseconds(waited));
   }

@@ -36,6 +36,9 @@ class GroupCommunicator final : public Communicator {
   std::int64_t bytes_between_hosts() const override { return group_->bytes_between_nodes(); }
   [[noreturn]] void abort(int code) override;
 
+  // For tests.
+  Group& group() { return *group_; }
+
  private:
   const Roster& roster() const { return group_->roster(); }
   // Meets all ranks on the communication thread, then does `move(task)` there.

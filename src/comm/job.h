@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "comm/communicator.h"
 #include "core/progress.h"
@@ -15,6 +16,9 @@ namespace annulus {
 // outlive the result. Error (resource) where the launcher's number of ranks is not MPI's: N jobs of
 // one rank. comm/mpi/job.cpp.
 std::unique_ptr<Communicator> join_job(Progress& progress);
+
+// The MPI library: "Open MPI 4.1.4". May be asked for at any time, in a job or not.
+std::string mpi_version();
 
 // `ranks` threads as ranks of one job, for tests: calls body(communicator) on each, on its own
 // thread, and returns when all have. `nodes` splits them into as many pretended nodes (by

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <tuple>
 
 #include "core/dtype.h"
 
@@ -15,12 +16,14 @@ struct Meeting::Verdict {
   int least_rank = 0;
   int greatest_rank = 0;
 
+  // Of equal calls the lowest rank counts, so that all ranks come to the same words.
   void add(const Verdict& other) {
-    if (other.least < least) {
+    if (std::tie(other.least, other.least_rank) < std::tie(least, least_rank)) {
       least = other.least;
       least_rank = other.least_rank;
     }
-    if (greatest < other.greatest) {
+    if (other.greatest > greatest ||
+        (other.greatest == greatest && other.greatest_rank < greatest_rank)) {
       greatest = other.greatest;
       greatest_rank = other.greatest_rank;
     }

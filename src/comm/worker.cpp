@@ -5,14 +5,8 @@
 #include "core/error.h"
 
 namespace annulus {
-namespace {
-
-// A job's own deadlines come first; this much later it must have ended.
-constexpr double grace_seconds = 2;
-
-}  // namespace
-
-Worker::Worker() : thread_([state = state_] { loop(*state); }) {}
+Worker::Worker(double grace_seconds)
+    : grace_(grace_seconds), thread_([state = state_] { loop(*state); }) {}
 
 Worker::~Worker() {
   state_->ended.store(true, std::memory_order_release);
@@ -31,7 +25,7 @@ void Worker::post(Job job) {
 }
 
 void Worker::wait(double silence) {
-  const double limit = silence > 0 ? silence + grace_seconds : 0;
+  const double limit = silence > 0 ? silence + grace_ : 0;
   const auto done = [&] { return state_->done.reached(count_); };
   const auto doze = [&](std::chrono::nanoseconds) { state_->done.sleep(count_ - 1, nap_time); };
   std::uint32_t beats = state_->beats.load(std::memory_order_relaxed);

@@ -16,7 +16,8 @@ namespace annulus {
 // over a job allocates nothing.
 class Worker {
  public:
-  Worker();
+  // `grace_seconds`: how much longer than its own deadlines a job may take to end.
+  explicit Worker(double grace_seconds = 2);
   // Ends the thread. A thread that is stuck (see wait) is left behind.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -28,7 +29,7 @@ class Worker {
     post({[](void* object) { (*static_cast<F*>(object))(); }, &job});
   }
   // Returns when the job is done and throws what it threw. Error (peer) when the job shows no sign
-  // of life (beat) for `silence` seconds, because it is stuck in a library; 0: never.
+  // of life (beat) for `silence` seconds and the grace, because it is stuck in a library; 0: never.
   void wait(double silence);
 
   template <class F>
@@ -64,6 +65,7 @@ class Worker {
   static void loop(State& state);
 
   std::shared_ptr<State> state_ = std::make_shared<State>();
+  double grace_;
   std::uint32_t count_ = 0;  // jobs posted
   bool stuck_ = false;
   std::thread thread_;
