@@ -62,4 +62,9 @@ void limit_cpu_isa(const std::string& isa) {
       isa, cpu_isa());
 }
 
+std::string onednn_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
 }  // namespace annulus
