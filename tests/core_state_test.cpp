@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <xxhash.h>
 
 #include "core/error.h"
 #include "core/state.h"
@@ -78,6 +79,19 @@ TEST_CASE("a name of the state is taken once") {
 }
 
 TEST_CASE("the hash of weights never changes") {
+  // Name, zero byte, shape, zero byte, elements; the tensors in the order of their names.
+  std::string text(
+      "conv1/bias\0"
+      "2\0",
+      13);
+  Weights weights;
+  text.append(reinterpret_cast<const char*>(weights.bias.data()), 8);
+  text.append(
+      "conv1/weight\0"
+      "2x3\0",
+      17);
+  text.append(reinterpret_cast<const char*>(weights.conv.data()), 24);
+  CHECK(weights.hash() == fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())));
   CHECK(Weights().hash() == "660ac83e065e3e2d");
   CHECK(hash_of({}) == "2d06800538d394c2");  // XXH3 of nothing
 }

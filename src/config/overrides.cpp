@@ -93,7 +93,7 @@ Value* step(Value& value, const std::string& part, const std::string& before, co
 }
 
 // Where a key stands moves to who set it last.
-void set_member(Value& table, const std::string& key, Value value) {
+void set_member(Value& table, const std::string& key, const Value& value) {
   table.set(key, value);
   for (Member& member : *table.get<Value::Table>()) {
     if (member.key == key) member.where = value.where;
@@ -132,7 +132,7 @@ void set_at(Value& root, const std::vector<std::string>& path, Value value, Prob
     if (!before.empty()) before += '.';
     before += path[i];
   }
-  if (at->get<Value::Table>() != nullptr) return set_member(*at, path.back(), std::move(value));
+  if (at->get<Value::Table>() != nullptr) return set_member(*at, path.back(), value);
   Value* last = step(*at, path.back(), before, value.where, problems);
   if (last != nullptr) *last = std::move(value);
 }

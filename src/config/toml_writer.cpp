@@ -36,7 +36,7 @@ void write_table(const Value& table, const std::string& path, std::string& text)
   for (const Member& member : members) {
     if (!is_table(member.value)) continue;
     const std::string key = key_text(member.key);
-    write_table(member.value, path.empty() ? key : path + "." + key, text);
+    write_table(member.value, path.empty() ? key : fmt::format("{}.{}", path, key), text);
   }
 }
 
