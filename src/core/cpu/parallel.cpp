@@ -19,14 +19,6 @@ struct Region {
 };
 
 // Functions of their own: inside of parallel_run the sanitizer would not see the atomics.
-[[gnu::noinline]] void open(Region& region) {
-  region.opened.store(1, std::memory_order_release);
-}
-[[gnu::noinline]] void close(Region& region) {
-  region.closed.load(std::memory_order_acquire);
-}
-
-// Out of line, so that they stay instrumented whatever their caller is.
 __attribute__((noinline)) void open(Region& region) {
   region.opened.store(1, std::memory_order_release);
 }
