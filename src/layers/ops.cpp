@@ -13,12 +13,4 @@ std::unique_ptr<Backend> make_backend(DeviceContext& device) {
   return nullptr;
 }
 
-LossSums& LossSums::operator+=(const LossSums& other) {
-  loss += other.loss;
-  counted += other.counted;
-  for (int k = 0; k < 2; ++k) correct[k] += other.correct[k];
-  absolute_error += other.absolute_error;
-  return *this;
-}
-
 }  // namespace annulus
