@@ -10,7 +10,7 @@ namespace annulus {
 namespace {
 
 // How long a rank that ends by an exception waits for the others to end, too.
-constexpr double hasty_seconds = 10;
+constexpr double hasty_seconds = 5;
 
 }  // namespace
 
