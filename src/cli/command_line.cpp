@@ -11,6 +11,7 @@
 #include "cli/job.h"
 #include "cli/version.h"
 #include "core/error.h"
+#include "layers/cpu_isa.h"
 
 namespace annulus {
 namespace {
@@ -159,6 +160,13 @@ int answer(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
+  if (const char* lacking = missing_instructions()) {
+    print_error(
+        Error(ErrorKind::resource, fmt::format("this processor has no {}, which this build needs; "
+                                               "build with -DANNULUS_MARCH=x86-64",
+                                               lacking)));
+    return static_cast<int>(ErrorKind::resource);
+  }
   CLI::App app("annulus: trains deep networks data-parallel, started by mpirun from a TOML file.",
                "annulus");
   app.set_version_flag("--version", version_text());

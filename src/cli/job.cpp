@@ -14,8 +14,10 @@ const std::string& own_host(const Communicator& comm) {
 }
 
 [[noreturn]] void end_job(Communicator& comm, Error error) {
-  print_error(error.on(comm.rank(), own_host(comm)));
+  error.on(comm.rank(), own_host(comm));
+  print_error(error);
   comm.abort(error.exit_code());
+  std::abort();  // never reached, but GCC 12 forgets that the virtual function does not return
 }
 
 }  // namespace

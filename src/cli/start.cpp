@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "comm/agree.h"
 #include "core/error.h"
@@ -14,9 +15,10 @@
 namespace annulus {
 namespace {
 
+// "0,1,"
 std::string join(const std::vector<int>& numbers) {
   std::string text;
-  for (int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  for (int number : numbers) fmt::format_to(std::back_inserter(text), "{},", number);
   return text;
 }
 
@@ -45,9 +47,11 @@ std::vector<std::vector<int>> local_masks(Communicator& comm) {
 }
 
 Placement place(const RunSpec& spec, std::int64_t threads, Communicator& comm, Log& log) {
-  const CpuPlan plan = plan_cpu_placement(local_masks(comm), static_cast<int>(threads));
+  const std::vector<std::vector<int>> masks = local_masks(comm);
+  CpuPlan plan;
+  agree(comm, [&] { plan = plan_cpu_placement(masks, static_cast<int>(threads)); });
   for (const std::string& warning : plan.warnings) log.warning("{}", warning);
-  Placement placement = plan.placements[static_cast<std::size_t>(comm.local_rank())];
+  Placement placement = plan.ranks[static_cast<std::size_t>(comm.local_rank())];
   if (spec.placement == "off") placement.cores.clear();
   return placement;
 }
@@ -55,17 +59,17 @@ Placement place(const RunSpec& spec, std::int64_t threads, Communicator& comm, L
 // All ranks compute with the lowest instruction set among their hosts, so that equal work gives
 // equal bits wherever it runs.
 std::string settle_isa(const std::optional<Settled>& kept, Communicator& comm) {
-  std::string lowest = cpu_isa();
-  for (const std::string& isa : gather_texts(comm, lowest)) lowest = lower_isa(lowest, isa);
-  if (kept && lower_isa(lowest, kept->isa) != kept->isa) {
+  const auto lowest = static_cast<int>(-agree_on_largest(comm, -cpu_isa_level(cpu_isa())));
+  const int wanted = kept ? cpu_isa_level(kept->isa) : lowest;
+  if (lowest < wanted) {
     throw Error(ErrorKind::resource,
-                "this processor cannot do what the checkpoint was computed with")
-        .values("instruction set " + kept->isa, lowest)
+                "a processor of this job cannot do what the checkpoint was computed with")
+        .values("instruction set " + kept->isa, cpu_isa_name(lowest))
         .on(0, comm.hosts()[0]);
   }
-  if (kept) lowest = kept->isa;
-  if (lowest != cpu_isa()) limit_cpu_isa(lowest);
-  return lowest;
+  const std::string isa = cpu_isa_name(wanted);
+  if (isa != cpu_isa()) limit_cpu_isa(isa);
+  return isa;
 }
 
 void refuse_change(const Communicator& comm, const char* key, std::int64_t kept,
@@ -107,10 +111,6 @@ Start start_job(RunConfig& config, const std::optional<Settled>& kept, Communica
     refuse_change(comm, "threads", kept->threads, config.spec.threads);
   }
   Start start;
-  agree(comm, [] {
-    const std::string lacking = missing_cpu_features();
-    require(lacking.empty(), ErrorKind::resource, "{}", lacking);
-  });
   start.placement = place(config.spec, kept ? kept->threads : config.spec.threads, comm, log);
   start.settled.shards = kept                           ? kept->shards
                          : config.spec.batch.shards > 0 ? config.spec.batch.shards

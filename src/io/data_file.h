@@ -60,4 +60,7 @@ SyntheticFile parse_synthetic_file(const std::string& text);
 // overwritten, nor one left half-written. Error (output).
 void write_synthetic_file(const SyntheticFile& spec, const std::string& destination);
 
+// The version of HDF5 that runs: "1.10.8".
+std::string hdf5_version();
+
 }  // namespace annulus

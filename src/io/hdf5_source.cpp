@@ -162,7 +162,7 @@ struct Hdf5Source::State {
       const ssize_t got = ::pread(direct.get(), to.data(), to.size(), at);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(ErrorKind::data, "{}", with_errno("cannot read " + title()));
-      require(got > 0, ErrorKind::data, "{} was truncated while in use: no byte {}", title(), at);
+      if (got == 0) fail(ErrorKind::data, "{} was truncated while in use: no byte {}", title(), at);
       to = to.subspan(static_cast<std::size_t>(got));
       at += got;
     }
@@ -173,17 +173,18 @@ struct Hdf5Source::State {
     hsize_t extents[Shape::max_rank] = {static_cast<hsize_t>(count)};
     for (std::size_t i = 1; i < shape.rank(); ++i) extents[i] = static_cast<hsize_t>(shape[i]);
     const hdf5::Lock lock;
-    const std::string what =
-        fmt::format("cannot read samples {} to {} of {}", first, first + count - 1, title());
-    const hdf5::Handle memory =
-        hdf5::owned(H5Screate_simple(static_cast<int>(shape.rank()), extents, nullptr), H5Sclose,
-                    ErrorKind::data, what);
-    hdf5::check(
-        H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start, nullptr, extents, nullptr),
-        ErrorKind::data, what);
-    hdf5::check(H5Dread(dataset_id.get(), memory_type.get(), memory.get(), file_space.get(),
-                        H5P_DEFAULT, to),
-                ErrorKind::data, what);
+    const hdf5::Handle memory(H5Screate_simple(static_cast<int>(shape.rank()), extents, nullptr),
+                              H5Sclose);
+    const bool good = memory &&
+                      H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start, nullptr, extents,
+                                          nullptr) >= 0 &&
+                      H5Dread(dataset_id.get(), memory_type.get(), memory.get(), file_space.get(),
+                              H5P_DEFAULT, to) >= 0;
+    // Texts are made for errors only: this runs for every batch.
+    if (good) return;
+    const std::string why = hdf5::reason();
+    fail(ErrorKind::data, "cannot read samples {} to {} of {}: {}", first, first + count - 1,
+         title(), why);
   }
 };
 
@@ -222,8 +223,10 @@ std::size_t Hdf5Source::row_bytes() const {
 }
 
 void Hdf5Source::read(std::int64_t first, std::int64_t count, std::span<std::byte> to) const {
-  require(first >= 0 && count >= 0 && count <= rows() - first, ErrorKind::bug,
-          "rows {} to {} of {} with {} rows", first, first + count - 1, title(), rows());
+  if (first < 0 || count < 0 || count > rows() - first) {
+    fail(ErrorKind::bug, "rows {} to {} of {} with {} rows", first, first + count - 1, title(),
+         rows());
+  }
   require_equal(static_cast<std::size_t>(count) * row_bytes(), to.size(), "bytes to read into");
   if (to.empty()) return;
   if (state_->direct.get() >= 0) {

@@ -25,4 +25,7 @@ void limit_cpu_isa(const std::string& isa);
 // first: its own code uses nothing newer than the oldest 64-bit processors.
 const char* missing_instructions();
 
+// The version of oneDNN that runs: "2.6.3".
+std::string onednn_version();
+
 }  // namespace annulus

@@ -37,7 +37,8 @@ UpdateReport FlatOptimizer::update(std::span<float> weights, std::span<const flo
 
 StateTensor FlatOptimizer::state_of(const Graph::Parameter& parameter, const std::string& moment,
                                     float* data) {
-  StateTensor tensor{parameter.name + "/" + moment, parameter.spec.shape, DType::f32, {}, {}};
+  StateTensor tensor{
+      "optimizer/" + moment + "/" + parameter.name, parameter.spec.shape, DType::f32, {}, {}};
   DeviceContext* device = &device_;
   tensor.read = [device, data](std::span<std::byte> to) {
     device->copy(to.data(), data, to.size());

@@ -59,7 +59,7 @@ class Optimizer {
   // lengths are not the graph's parameter_elements(). Nothing is allocated after the first call.
   virtual UpdateReport update(std::span<float> weights, std::span<const float> gradient,
                               double scale, double lr, std::int64_t update) = 0;
-  // Adds its moments under the parameters' names: "conv1/weight/velocity".
+  // Adds its moments under "optimizer/velocity/conv1/weight".
   virtual void add_to(NamedState& state) = 0;
   virtual std::size_t bytes() const = 0;
 };
