@@ -19,32 +19,26 @@ void merge_lane(double count_a, double& mean_a, double& squares_a, double count_
   squares_a += squares_b + delta * delta * (count_a * (count_b / count));
 }
 
-// Two passes over a stretch, which is in the nearest cache by the second: the deviations from a
-// rounded mean, and what the rounding left.
+// Sums of deviations from the stretch's first row: a value near the mean, so that the squares keep
+// their digits.
 template <int L>
 Moments stretch_moments(const float* x, std::int64_t count, std::int64_t stride, int lanes) {
   const int n = L == 0 ? lanes : L;
   LaneSums sum{};
-  for (std::int64_t r = 0; r < count; ++r) {
-    for (int l = 0; l < n; ++l) sum[l] += x[r * stride + l];
-  }
-  LaneSums centre{};
-  for (int l = 0; l < n; ++l) centre[l] = sum[l] / static_cast<float>(count);
-  LaneSums rest{};
   LaneSums squares{};
-  for (std::int64_t r = 0; r < count; ++r) {
+  for (std::int64_t r = 1; r < count; ++r) {
     for (int l = 0; l < n; ++l) {
-      const float d = x[r * stride + l] - centre[l];
-      rest[l] += d;
+      const float d = x[r * stride + l] - x[l];
+      sum[l] += d;
       squares[l] += d * d;
     }
   }
   Moments result;
   result.count = static_cast<double>(count);
   for (int l = 0; l < n; ++l) {
-    const double shift = rest[l] / result.count;
-    result.mean[l] = centre[l] + shift;
-    result.squares[l] = squares[l] - shift * rest[l];
+    const double shift = sum[l] / result.count;
+    result.mean[l] = x[l] + shift;
+    result.squares[l] = squares[l] - shift * sum[l];
   }
   return result;
 }
@@ -59,18 +53,23 @@ Moments rows_moments(const float* x, const Rows& rows) {
   return total;
 }
 
+// Results of a row are kept apart until it is done: the compiler cannot know that only equal
+// elements of the memories may be the same, and would test or give up. For the same reason norms
+// are passed by value.
 template <int L, bool add, bool relu>
 void normalize_rows(const float* x, const float* z, float* y, const Rows& rows,
-                    const LaneNorm& norm) {
+                    const LaneNorm norm) {
   const int n = L == 0 ? rows.lanes : L;
   for (std::int64_t r = 0; r < rows.count; ++r) {
+    const std::int64_t i = r * rows.stride;
+    LaneValues row;
     for (int l = 0; l < n; ++l) {
-      const std::int64_t i = r * rows.stride + l;
-      float v = (x[i] - norm.mean[l]) * norm.factor[l] + norm.shift[l];
-      if constexpr (add) v += z[i];
+      float v = (x[i + l] - norm.mean[l]) * norm.factor[l] + norm.shift[l];
+      if constexpr (add) v += z[i + l];
       if constexpr (relu) v = v < 0 ? 0 : v;
-      y[i] = v;
+      row[l] = v;
     }
+    for (int l = 0; l < n; ++l) y[i + l] = row[l];
   }
 }
 
@@ -86,21 +85,25 @@ float masked_gradient(const GradientPlane& p, std::int64_t i, float x, const Lan
 }
 
 template <int L, Mask mask, bool store>
-void sum_gradient_rows(const GradientPlane& p, float* masked, const Rows& rows,
-                       const LaneNorm& norm, GradientSums& total) {
+void sum_gradient_rows(const GradientPlane& p, float* masked, const Rows& rows, const LaneNorm norm,
+                       GradientSums& total) {
   const int n = L == 0 ? rows.lanes : L;
   for (std::int64_t first = 0; first < rows.count; first += stretch) {
     const std::int64_t last = std::min(first + stretch, rows.count);
     LaneSums gradient{};
     LaneSums product{};
     for (std::int64_t r = first; r < last; ++r) {
+      const std::int64_t i = r * rows.stride;
+      LaneValues row;
       for (int l = 0; l < n; ++l) {
-        const std::int64_t i = r * rows.stride + l;
-        const float x = p.input[i];
-        const float g = masked_gradient<mask>(p, i, x, norm, l);
-        if constexpr (store) masked[i] = g;
+        const float x = p.input[i + l];
+        const float g = masked_gradient<mask>(p, i + l, x, norm, l);
+        row[l] = g;
         gradient[l] += g;
         product[l] += g * (x - norm.mean[l]);
+      }
+      if constexpr (store) {
+        for (int l = 0; l < n; ++l) masked[i + l] = row[l];
       }
     }
     for (int l = 0; l < n; ++l) {
@@ -111,16 +114,18 @@ void sum_gradient_rows(const GradientPlane& p, float* masked, const Rows& rows,
 }
 
 template <int L, Mask mask>
-void input_gradient_rows(const GradientPlane& p, float* dx, const Rows& rows, const LaneNorm& norm,
-                         const LaneValues& mean_gradient, const LaneValues& slope) {
+void input_gradient_rows(const GradientPlane& p, float* dx, const Rows& rows, const LaneNorm norm,
+                         const LaneValues mean_gradient, const LaneValues slope) {
   const int n = L == 0 ? rows.lanes : L;
   for (std::int64_t r = 0; r < rows.count; ++r) {
+    const std::int64_t i = r * rows.stride;
+    LaneValues row;
     for (int l = 0; l < n; ++l) {
-      const std::int64_t i = r * rows.stride + l;
-      const float x = p.input[i];
-      const float g = masked_gradient<mask>(p, i, x, norm, l);
-      dx[i] = norm.factor[l] * (g - mean_gradient[l] - (x - norm.mean[l]) * slope[l]);
+      const float x = p.input[i + l];
+      const float g = masked_gradient<mask>(p, i + l, x, norm, l);
+      row[l] = norm.factor[l] * (g - mean_gradient[l] - (x - norm.mean[l]) * slope[l]);
     }
+    for (int l = 0; l < n; ++l) dx[i + l] = row[l];
   }
 }
 
