@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -409,3 +409,5 @@ TEST_CASE("a config without a model, or with one of a wrong type, is left to the
   CHECK(has(problems_of("[model]\nblocks = 3\nlayers = [ { relu = 1 } ]"),
             "'model.blocks' must be a table, not 3"));
 }
+
+}  // namespace annulus

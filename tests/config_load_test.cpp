@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "core/schema.h"
 
-using namespace annulus;
+namespace annulus {
 namespace fs = std::filesystem;
 
 namespace {
@@ -307,3 +307,5 @@ TEST_CASE("a sweep that spans nothing is an error with its place") {
   }
   CHECK(error(text) == "exp.toml:1:1: [sweep] spans more than 10000 experiments");
 }
+
+}  // namespace annulus

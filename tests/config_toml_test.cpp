@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "config/utf8.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -195,3 +195,5 @@ TEST_CASE("written configs are for people") {
       "name = \"x\"\n\n[model]\nlayers = [\n  { conv = 16, kernel = 3 },\n  { relu = true },\n]\n\n"
       "[data.train]\nscale = 1.0\n\n[empty]\n");
 }
+
+}  // namespace annulus

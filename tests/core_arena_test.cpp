@@ -6,7 +6,7 @@
 
 #include "core/arena.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -109,3 +109,5 @@ TEST_CASE("the activations and gradients of a chain need no more than what lives
   check_plan(blocks, plan);
   CHECK(plan.bytes <= most_alive(blocks) + most_alive(blocks) / 10);
 }
+
+}  // namespace annulus

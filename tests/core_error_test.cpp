@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/value.h"
 
-using namespace annulus;
+namespace annulus {
 
 TEST_CASE("an error says where, what and both values in one line") {
   Error error(ErrorKind::data, "rows of 'train/labels'");
@@ -69,3 +69,5 @@ TEST_CASE("errno comes with its words and its number") {
   errno = ENOENT;
   CHECK(with_errno("x") == "x: No such file or directory (errno 2)");
 }
+
+}  // namespace annulus

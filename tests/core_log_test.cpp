@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/log.h"
 
-using namespace annulus;
+namespace annulus {
 namespace fs = std::filesystem;
 
 namespace {
@@ -138,6 +138,7 @@ TEST_CASE("lines of many threads stay whole") {
     Log log(1);
     log.open_file(dir.path());
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&log, t] {
         for (int i = 0; i < 100; ++i) log.info("{}", std::string(50, static_cast<char>('a' + t)));
@@ -165,3 +166,5 @@ TEST_CASE("a log file that cannot be written is an error of output") {
     CHECK(std::string(error.what()).find("the log cannot be written: ") == 0);
   }
 }
+
+}  // namespace annulus

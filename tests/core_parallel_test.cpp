@@ -8,7 +8,7 @@
 #include "core/cpu/parallel.h"
 #include "core/placement.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -104,3 +104,5 @@ TEST_CASE("a placement binds the thread and sizes the pool") {
   apply(placement);
   CHECK(allowed_cores() == all);
 }
+
+}  // namespace annulus

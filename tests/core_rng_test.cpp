@@ -10,7 +10,7 @@
 
 #include "core/rng.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -146,7 +146,7 @@ TEST_CASE("normal numbers have the moments of the standard normal distribution")
       moment += power / count;
       power *= z;
     }
-    if (i % 2 == 1) pairs += z * before / (count / 2);
+    if (i % 2 == 1) pairs += z * before * 2 / count;
     before = z;
   }
   const double root = std::sqrt(static_cast<double>(count));
@@ -156,3 +156,5 @@ TEST_CASE("normal numbers have the moments of the standard normal distribution")
   CHECK(std::abs(moments[4] - 3) < 5 * std::sqrt(96.0) / root);
   CHECK(std::abs(pairs) < 5 / std::sqrt(count / 2.0));
 }
+
+}  // namespace annulus

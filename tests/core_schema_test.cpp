@@ -7,7 +7,7 @@
 
 #include "core/schema.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -110,7 +110,8 @@ TEST_CASE("B58 wrong types and values out of range are errors with place, value 
                                                   {value(32.5), "32.5"},
                                                   {value(true), "true"},
                                                   {value(std::string("32")), "\"32\""}}) {
-    CHECK(problem("global", item) == lead + "'global' must be integer >= 1, not " + shown);
+    CHECK(problem("global", item) ==
+          fmt::format("{}'global' must be integer >= 1, not {}", lead, shown));
   }
   const double inf = std::numeric_limits<double>::infinity();
   for (const auto& [item, shown] :
@@ -120,7 +121,7 @@ TEST_CASE("B58 wrong types and values out of range are errors with place, value 
                                                   {value(inf), "inf"},
                                                   {value(std::string("1e-4")), "\"1e-4\""},
                                                   {value(true), "true"}}) {
-    CHECK(problem("lr", item) == lead + "'lr' must be number > 0, not " + shown);
+    CHECK(problem("lr", item) == fmt::format("{}'lr' must be number > 0, not {}", lead, shown));
   }
   CHECK(problem("momentum", integer(1)) == lead + "'momentum' must be number >= 0 and < 1, not 1");
   CHECK(problem("dropout", value(1.0)) ==
@@ -269,3 +270,5 @@ TEST_CASE("a schema describes itself for the reference") {
   CHECK(schema.keys()[0].doc() == "samples of one update");
   CHECK(schema.keys().back().table() != nullptr);
 }
+
+}  // namespace annulus

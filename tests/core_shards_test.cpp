@@ -6,7 +6,7 @@
 
 #include "core/shards.h"
 
-using namespace annulus;
+namespace annulus {
 
 TEST_CASE("shares have the bounds of the formula") {
   CHECK(share_of(10, 0, 4).begin == 0);
@@ -58,3 +58,5 @@ TEST_CASE("shares of the largest counts are exact") {
   CHECK(share_of(3, most - 1, most).begin == 2);
   CHECK(share_of(3, most - 1, most).end == 3);
 }
+
+}  // namespace annulus

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/state.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -122,3 +122,5 @@ TEST_CASE("an empty tensor is a part of the state") {
   state.tensors()[0].write(bytes);
   CHECK(hash_of(state.tensors()) != hash_of({}));
 }
+
+}  // namespace annulus

@@ -9,7 +9,7 @@
 #include "core/placement.h"
 #include "core/tensor.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -164,3 +164,5 @@ TEST_CASE("without CUDA the reason is said") {
     CHECK(make_device(DeviceKind::cuda, {})->kind() == DeviceKind::cuda);
   }
 }
+
+}  // namespace annulus

@@ -6,7 +6,7 @@
 
 #include "core/value.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -92,3 +92,5 @@ TEST_CASE("one problem is an error with its place, and none is none") {
   problems.add({}, "no place");
   CHECK_THROWS_WITH_AS(problems.throw_if_any(), "no place\nf:3:4: wrong", Error);
 }
+
+}  // namespace annulus

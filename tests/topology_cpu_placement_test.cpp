@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "topology/cpu_placement.h"
 
-using namespace annulus;
+namespace annulus {
 
 namespace {
 
@@ -117,3 +117,5 @@ TEST_CASE("a rank without processors and a negative number of threads are refuse
   CHECK(kind({{0}, {}}, 0) == ErrorKind::resource);
   CHECK(kind({{0}}, -1) == ErrorKind::usage);
 }
+
+}  // namespace annulus
