@@ -257,10 +257,12 @@ TEST_CASE("the moments are saved under the parameters' names, and a restored opt
       to.tensors()[i].write(bytes);
     }
     using Names = std::vector<std::string>;
-    CHECK(names == (spec.kind == "sgd"
-                        ? Names{"optimizer/velocity/fc/weight 1x2", "optimizer/velocity/fc/bias 1"}
-                        : Names{"optimizer/first_moment/fc/weight 1x2", "optimizer/first_moment/fc/bias 1",
-                                "optimizer/second_moment/fc/weight 1x2", "optimizer/second_moment/fc/bias 1"}));
+    CHECK(names ==
+          (spec.kind == "sgd"
+               ? Names{"optimizer/velocity/fc/weight 1x2", "optimizer/velocity/fc/bias 1"}
+               : Names{"optimizer/first_moment/fc/weight 1x2", "optimizer/first_moment/fc/bias 1",
+                       "optimizer/second_moment/fc/weight 1x2",
+                       "optimizer/second_moment/fc/bias 1"}));
     second.weights = first.weights;
     first.optimizer->update(first.weights, gradient, 1, 0.1, 1);
     second.optimizer->update(second.weights, gradient, 1, 0.1, 1);

@@ -206,18 +206,17 @@ classes = 3
 layers = [{ linear = 3, biass = false }]
 )",
                          {"optimizer.lrr=1", "zzz=1"});
-  CHECK(r.errors ==
-        Lines{"--set optimizer.lrr=1: unknown key 'lrr' in [optimizer]; did you mean 'lr'?",
-              "--set zzz=1: unknown key 'zzz' at the top level",
-              "exp.toml:2:1: unknown key 'lr' at the top level; did you mean 'optimizer.lr'?",
-              "exp.toml:3:1: unknown key 'batch_size' at the top level; did you mean "
-              "'batch.global'?",
-              "exp.toml:6:2: unknown key 'optimiser' at the top level; did you mean 'optimizer'?",
-              "exp.toml:9:1: unknown key 'learning_rat' in [optimizer]; did you mean 'lr'?",
-              "exp.toml:10:3: unknown key 'momentun' in [optimizer]; did you mean 'momentum'?",
-              "exp.toml:14:1: unknown key 'num-epochs' in [train]; did you mean 'epochs'?",
-              "exp.toml:19:25: unknown key 'biass' in [model.layers, linear1]; did you mean "
-              "'bias'?"});
+  const Lines expected = {
+      "--set optimizer.lrr=1: unknown key 'lrr' in [optimizer]; did you mean 'lr'?",
+      "--set zzz=1: unknown key 'zzz' at the top level",
+      "exp.toml:2:1: unknown key 'lr' at the top level; did you mean 'optimizer.lr'?",
+      "exp.toml:3:1: unknown key 'batch_size' at the top level; did you mean 'batch.global'?",
+      "exp.toml:6:2: unknown key 'optimiser' at the top level; did you mean 'optimizer'?",
+      "exp.toml:9:1: unknown key 'learning_rat' in [optimizer]; did you mean 'lr'?",
+      "exp.toml:10:3: unknown key 'momentun' in [optimizer]; did you mean 'momentum'?",
+      "exp.toml:14:1: unknown key 'num-epochs' in [train]; did you mean 'epochs'?",
+      "exp.toml:19:25: unknown key 'biass' in [model.layers, linear1]; did you mean 'bias'?"};
+  CHECK(r.errors == expected);
 }
 
 TEST_CASE("B58 values of the wrong type or out of range are refused with key, value and range") {
