@@ -12,8 +12,7 @@
 #include "support/naive_backend.h"
 #include "support/network.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 // Small networks that between them have everything: branches, residuals of both forms, concat,
@@ -365,3 +364,5 @@ TEST_CASE("an executor without its arena refuses to run") {
                        Error);
   CHECK_THROWS_WITH_AS(executor.loss(nullptr, 1), doctest::Contains("before the first"), Error);
 }
+
+}  // namespace annulus

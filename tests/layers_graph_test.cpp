@@ -3,12 +3,12 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "layers/graph.h"
 #include "support/network.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 std::string model(const std::string& layers, const std::string& input = "[1, 8, 8]") {
@@ -95,12 +95,11 @@ TEST_CASE("B82 a kernel larger than its input names the layer, both sizes and th
 TEST_CASE("B82 odd sizes go through chains of convolutions and pools") {
   for (std::int64_t size : {1, 2, 3, 5, 7, 13, 17, 31}) {
     CAPTURE(size);
-    const std::string side = std::to_string(size);
     const Graph graph = make_graph(
         model("{ conv = 1, kernel = 3, stride = 2, padding = 1 }, { max_pool = 3, stride = 2, "
               "padding = 1 }, { conv = 1, kernel = 3, stride = 2, padding = \"same\" }, "
               "{ global_avg_pool = true }, { linear = 1 }",
-              "[1, " + side + ", " + side + "]"));
+              fmt::format("[1, {0}, {0}]", size)));
     const auto half = [](std::int64_t n) { return (n + 1) / 2; };
     CHECK(graph.values()[1].shape[1] == half(size));
     CHECK(graph.values()[2].shape[1] == half(half(size)));
@@ -219,3 +218,5 @@ TEST_CASE("a fused norm that moves behind a layer sharing its parameters finishe
   CHECK(parameter_names(graph) ==
         Names{"linear1/weight", "linear1/bias", "c/weight", "c/bias", "a/scale", "a/shift"});
 }
+
+}  // namespace annulus

@@ -9,8 +9,7 @@
 #include "layers/initializer.h"
 #include "support/network.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 std::vector<float> draw(const InitializerSpec& spec, std::size_t count = 20000,
@@ -120,3 +119,5 @@ TEST_CASE("a graph's start: fans of a grouped convolution, norms at 1 and 0, zer
   CHECK(std::vector<float>(statistics.begin() + 64, statistics.end()) ==
         std::vector<float>(64, 1.0F));
 }
+
+}  // namespace annulus

@@ -5,8 +5,7 @@
 
 #include "layers/memory_plan.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 PlanNode node(std::vector<int> inputs, int output, bool backward = true) {
@@ -163,3 +162,5 @@ TEST_CASE("separate memory: nothing overlaps and everything but the prediction d
   }
   for (const Death& death : plan.deaths) CHECK(death.offset != plan.values[3].offset);
 }
+
+}  // namespace annulus

@@ -10,8 +10,7 @@
 #include "core/placement.h"
 #include "support/network.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 std::string bottleneck(const std::string& name, const std::string& input, int width, int stride,
@@ -125,3 +124,5 @@ TEST_CASE("ResNet-50 at 224x224, batch 16, trains in an arena of at most 1.75 GB
   MESSAGE("train ", train.arena_bytes(), " bytes, evaluate ", evaluate.arena_bytes(), ", backend ",
           backend->bytes());
 }
+
+}  // namespace annulus

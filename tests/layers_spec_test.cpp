@@ -4,8 +4,7 @@
 
 #include "support/network.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 // What is wrong with one layer on line 4 of a config, after a 3x8x8 input.
@@ -23,17 +22,21 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("a legal layer of each kind has no problems") {
-  for (const char* layer :
-       {"{ conv = 6, kernel = [3, 1], stride = 2, padding = \"same\", dilation = 1, groups = 3, "
-        "bias = false, weight_init = \"xavier\", bias_init = 0.5, name = \"a\" }",
-        "{ linear = 7, bias = false }", "{ batch_norm = true, epsilon = 1e-3, momentum = 1 }",
-        "{ batch_norm = true, relu = true, init = 0 }", "{ max_pool = 2 }",
-        "{ avg_pool = [2, 3], stride = 1, padding = 1, ceil_mode = true, count_include_pad = true "
-        "}",
-        "{ global_avg_pool = true }", "{ relu = true }", "{ dropout = 0 }", "{ softmax = true }",
-        "{ add = [\"input\", \"input\"] }", "{ concat = [\"input\", \"input\"] }",
-        "{ flatten = true }", "{ relu = true, from = \"input\" }",
-        "{ batch_norm = true, add = \"input\" }"}) {
+  const std::string conv =
+      "{ conv = 6, kernel = [3, 1], stride = 2, padding = \"same\", dilation = 1, groups = 3, bias "
+      "= false, weight_init = \"xavier\", bias_init = 0.5, name = \"a\" }";
+  const std::string pool =
+      "{ avg_pool = [2, 3], stride = 1, padding = 1, ceil_mode = true, count_include_pad = true }";
+  using text = std::string;
+  for (const std::string& layer :
+       {conv, pool, text("{ linear = 7, bias = false }"),
+        text("{ batch_norm = true, epsilon = 1e-3, momentum = 1 }"),
+        text("{ batch_norm = true, relu = true, init = 0 }"), text("{ max_pool = 2 }"),
+        text("{ global_avg_pool = true }"), text("{ relu = true }"), text("{ dropout = 0 }"),
+        text("{ softmax = true }"), text("{ add = [\"input\", \"input\"] }"),
+        text("{ concat = [\"input\", \"input\"] }"), text("{ flatten = true }"),
+        text("{ relu = true, from = \"input\" }"),
+        text("{ batch_norm = true, add = \"input\" }")}) {
     CAPTURE(layer);
     CHECK(layer_problems(layer) == "");
   }
@@ -134,3 +137,5 @@ TEST_CASE("loss keys are read, and refused where they do not fit the loss") {
   CHECK(has(problems_of(model + "top_k = [1, 2, 3]\n"), "'top_k' must be one or two"));
   CHECK(has(problems_of(model + "label_smoothing = 1\n"), ">= 0 and < 1"));
 }
+
+}  // namespace annulus

@@ -6,8 +6,7 @@
 #include "core/error.h"
 #include "layers/window.h"
 
-using namespace annulus;
-
+namespace annulus {
 namespace {
 
 WindowSpec square(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
@@ -78,3 +77,5 @@ TEST_CASE("B82 a window larger than the padded image is refused with both sizes"
   CHECK(misfit(dilated, {8, 8, 8}) == "kernel 9 (with dilation 4) > padded input 8");
   CHECK(misfit(square(3, 1, 1), {8, 1, 1}).empty());
 }
+
+}  // namespace annulus

@@ -155,6 +155,7 @@ class Builder {
       return fmt::format("'{}' is not before it; a layer reads earlier layers alone", name);
     }
     std::vector<std::string> known;
+    known.reserve(value_of_.size());
     for (const auto& [key, value] : value_of_) known.push_back(key);
     const std::string guess = nearest(name, known);
     return fmt::format("no layer or input is called '{}'{}", name,
@@ -163,6 +164,7 @@ class Builder {
 
   std::optional<Shape> infer(LayerSpec& spec, const std::vector<int>& inputs) {
     std::vector<Shape> shapes;
+    shapes.reserve(inputs.size());
     for (int value : inputs) shapes.push_back(values[static_cast<std::size_t>(value)].shape);
     try {
       const Shape shape = spec.layer->infer(shapes);

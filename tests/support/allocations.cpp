@@ -21,12 +21,19 @@ void* counted(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// The other forms of the library call these.
+// The forms for arrays call these.
 void* operator new(std::size_t bytes) {
   return counted(bytes, 1);
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++count;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
 }
 void operator delete(void* memory) noexcept {
   std::free(memory);
