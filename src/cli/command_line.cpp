@@ -185,7 +185,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App* keys =
       app.add_subcommand("keys", "all keys of a config with type, default and meaning");
   keys->footer("Example:\n  annulus keys | grep optimizer");
-  keys->callback([&code] { code = run_check_keys(); });
+  keys->callback([&code] { code = run_keys(); });
 
   try {
     app.parse(argc, argv);

@@ -2,7 +2,6 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "layers/layer.h"
 #include "train/run_spec.h"
 
 namespace annulus {
@@ -15,13 +14,8 @@ void print(const DocumentedKey& key) {
 
 }  // namespace
 
-int run_check_keys() {
-  RunSpec spec;
-  for (const DocumentedKey& key : documented_keys(describe(spec))) print(key);
-  for (const LayerKind& kind : layer_kinds()) {
-    const std::unique_ptr<Layer> layer = kind.make();
-    for (const DocumentedKey& key : documented_keys(layer->describe(), kind.key)) print(key);
-  }
+int run_keys() {
+  for (const DocumentedKey& key : all_keys()) print(key);
   return 0;
 }
 
