@@ -129,6 +129,22 @@ struct Hdf5Source::State {
     }
     const std::vector<std::int64_t> sizes(extents.begin(), extents.end());
     shape = Shape(sizes);
+    check_chunks();
+  }
+
+  // No writer makes chunks that are larger than the data set can become. A damaged file may have
+  // them; the library would read beyond its memory.
+  void check_chunks() const {
+    const hdf5::Handle creation(H5Dget_create_plist(dataset_id.get()), H5Pclose);
+    hsize_t chunk[H5S_MAX_RANK];
+    hsize_t most[H5S_MAX_RANK];
+    const int rank = H5Pget_chunk(creation.get(), H5S_MAX_RANK, chunk);
+    if (rank <= 0) return;
+    H5Sget_simple_extent_dims(file_space.get(), nullptr, most);
+    for (int i = 0; i < rank; ++i) {
+      require(chunk[i] <= most[i], ErrorKind::data,  // an unlimited axis has the largest number
+              "{} is damaged: chunks of {} along an axis of {}", title(), chunk[i], most[i]);
+    }
   }
 
   // Contiguous data of known place and without filters. Through an external link the place is in
