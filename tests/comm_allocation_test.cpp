@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include "comm/group_communicator.h"
@@ -19,9 +21,9 @@ std::int64_t allocations_of_rank(Communicator& comm) {
 }
 
 TEST_CASE("a step of the reducer allocates nothing after the first") {
-  for (const auto& [ranks, nodes] : {std::pair{1, 1}, {2, 1}, {4, 2}, {3, 3}, {5, 2}}) {
-    CAPTURE(ranks);
-    run_as_threads(ranks, nodes, [](Communicator& comm) {
+  for (const std::pair<int, int>& job : {std::pair{1, 1}, {2, 1}, {4, 2}, {3, 3}, {5, 2}}) {
+    CAPTURE(job.first);
+    run_as_threads(job.first, job.second, [](Communicator& comm) {
       const ReducerLayout layout = testing::small_layout(8);
       const auto reducer = comm.make_reducer(layout);
       testing::run_step(comm, *reducer, layout, 0);

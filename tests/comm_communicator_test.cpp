@@ -45,7 +45,7 @@ std::vector<T> ramp(std::size_t count, int rank) {
 template <class T>
 bool is_sum_of_ramps(const std::vector<T>& values, int size) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto ranks = static_cast<std::size_t>(size * (size + 1) / 2);
+    const auto ranks = static_cast<std::size_t>(size) * static_cast<std::size_t>(size + 1) / 2;
     if (values[i] != static_cast<T>(ranks * (i % 7 + 1))) return false;
   }
   return true;
@@ -110,7 +110,8 @@ TEST_CASE("reduce_scatter gives each rank the sum of its slice") {
     comm.reduce_scatter(std::span(data), std::span(slice));
     for (std::size_t i = 0; i < 3; ++i) {
       const std::size_t element = static_cast<std::size_t>(comm.rank()) * 3 + i;
-      CHECK(slice[i] == static_cast<float>(element * size * (size + 1) / 2));
+      const std::size_t sum = element * size * (size + 1) / 2;
+      CHECK(slice[i] == static_cast<float>(sum));
     }
   });
 }
@@ -228,17 +229,17 @@ TEST_CASE("an exception of one rank ends the job and is the one that is thrown")
 }
 
 TEST_CASE("abort ends all ranks, and a failure never becomes success") {
-  for (const auto& [code, expected] : {std::pair{7, 7}, {256, 1}, {0, 1}, {-1, 1}}) {
+  for (const std::pair<int, int>& codes : {std::pair{7, 7}, {256, 1}, {0, 1}, {-1, 1}}) {
     int seen = 0;
     try {
       run_as_threads(3, 1, [&](Communicator& comm) {
-        if (comm.rank() == 1) comm.abort(code);
+        if (comm.rank() == 1) comm.abort(codes.first);
         comm.barrier();
       });
     } catch (const Error& error) {
       seen = error.exit_code();
     }
-    CHECK(seen == expected);
+    CHECK(seen == codes.second);
   }
 }
 

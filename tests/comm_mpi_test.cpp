@@ -47,8 +47,9 @@ void check_sum(Communicator& comm, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(i % 100) + T(comm.rank());
   comm.all_reduce(std::span(values), ReduceOp::sum);
   const int ranks = comm.size();
+  const int sum_of_ranks = ranks * (ranks - 1) / 2;
   for (std::size_t i = 0; i < count; ++i) {
-    const T expected = T(ranks) * static_cast<T>(i % 100) + T(ranks * (ranks - 1) / 2);
+    const T expected = T(ranks) * static_cast<T>(i % 100) + T(sum_of_ranks);
     expect(values[i] == expected, "all_reduce");
   }
 }

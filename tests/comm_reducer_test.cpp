@@ -45,9 +45,10 @@ Sums sums_on(int ranks, int nodes, const std::vector<ReducerLayout>& layouts) {
 }
 
 std::vector<int> ranks_by_node(int ranks, int nodes) {
-  std::vector<int> counts;
-  for (int node = 0; node < nodes; ++node) {
-    counts.push_back(static_cast<int>(share_of(ranks, node, nodes).count()));
+  std::vector<int> counts(static_cast<std::size_t>(nodes));
+  for (std::size_t node = 0; node < counts.size(); ++node) {
+    const auto share = share_of(ranks, static_cast<std::int64_t>(node), nodes);
+    counts[node] = static_cast<int>(share.count());
   }
   return counts;
 }

@@ -22,8 +22,10 @@ std::ptrdiff_t open_files() {
 // What neighbours do, each by a thread of its own.
 void connect_all(std::vector<std::unique_ptr<SharedSegment>>& segments) {
   std::vector<Segment::Handle> handles;
+  handles.reserve(segments.size());
   for (const auto& segment : segments) handles.push_back(segment->handle());
   std::vector<std::jthread> threads;
+  threads.reserve(segments.size());
   for (std::size_t i = 0; i < segments.size(); ++i) {
     threads.emplace_back(
         [&, i] { segments[i]->connect(handles, static_cast<int>(i), Deadline::after(20)); });
@@ -33,8 +35,8 @@ void connect_all(std::vector<std::unique_ptr<SharedSegment>>& segments) {
 TEST_CASE("neighbours see each other's memory, and nothing stays behind") {
   const std::ptrdiff_t before = open_files();
   {
-    std::vector<std::unique_ptr<SharedSegment>> segments;
-    for (int i = 0; i < 5; ++i) segments.push_back(std::make_unique<SharedSegment>(bytes));
+    std::vector<std::unique_ptr<SharedSegment>> segments(5);
+    for (auto& segment : segments) segment = std::make_unique<SharedSegment>(bytes);
     for (int i = 0; i < 5; ++i) {
       CHECK(segments[static_cast<std::size_t>(i)]->of(i).size() == bytes);
       CHECK(segments[static_cast<std::size_t>(i)]->of(i)[bytes - 1] == std::byte{0});

@@ -40,6 +40,7 @@ Exchange exchange_of_all(Group& group) {
   std::vector<int> members(static_cast<std::size_t>(size));
   std::iota(members.begin(), members.end(), 0);
   std::vector<Partial> leaves;
+  leaves.reserve(members.size());
   for (const int member : members) leaves.push_back({member, {member, member + 1}});
   const bool pairs = std::has_single_bit(static_cast<unsigned>(size));
   return {group, std::move(members), group.roster().rank, {leaves, size}, pairs};

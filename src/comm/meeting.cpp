@@ -83,9 +83,9 @@ Meeting::Meeting(Group& group) : group_(group), segment_(group.allocate(sizeof(B
 
 void Meeting::connect(const Task& task) {
   group_.connect(*segment_, task);
-  std::vector<std::atomic<int>*> signs;
-  for (int local = 0; local < group_.roster().local_size(); ++local) {
-    signs.push_back(&board(local).waits_for);
+  std::vector<std::atomic<int>*> signs(group_.roster().neighbours().size());
+  for (std::size_t local = 0; local < signs.size(); ++local) {
+    signs[local] = &board(static_cast<int>(local)).waits_for;
   }
   group_.set_signs(std::move(signs));
 }

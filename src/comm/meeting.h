@@ -29,7 +29,7 @@ struct Signature {
   std::uint32_t unused = 0;
   std::uint64_t bytes = 0;
 
-  auto operator<=>(const Signature&) const = default;
+  auto operator<=>(const Signature&) const = default;  // NOLINT(modernize-use-nullptr): its bug
 };
 
 std::string to_string(const Signature& signature);

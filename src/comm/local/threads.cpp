@@ -83,6 +83,7 @@ void run_as_threads(int ranks, int nodes, const std::function<void(Communicator&
   ThreadJob job(ranks, nodes);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&job, &body, rank] { job.run(rank, body); });
     }

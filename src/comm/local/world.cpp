@@ -85,7 +85,7 @@ void World::abandon(int rank) {
   }
 }
 
-std::uint64_t World::publish(std::shared_ptr<Buffer> segment) {
+std::uint64_t World::publish(const std::shared_ptr<Buffer>& segment) {
   const std::lock_guard lock(mutex_);
   std::erase_if(segments_, [](const auto& entry) { return entry.second.expired(); });
   segments_[++segments_made_] = segment;

@@ -43,7 +43,7 @@ class World {
   void abandon(int rank);
 
   // A segment by number, for other ranks to find.
-  std::uint64_t publish(std::shared_ptr<Buffer> segment);
+  std::uint64_t publish(const std::shared_ptr<Buffer>& segment);
   std::shared_ptr<Buffer> find(std::uint64_t number);
 
   // The world of some of this one's ranks; the same for all that name the same split and members.
