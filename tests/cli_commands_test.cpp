@@ -83,9 +83,9 @@ TEST_CASE("exit codes are those of the design") {
   CHECK(call({"train"}).code == 2);
   CHECK(call({"train", directory / "none.toml"}).code == 2);
   CHECK(call({"train", config, "--set", "optimizer.lrr=1"}).code == 2);
-  CHECK(call(
-            {"train", config, "--set", "data.train.file=/no/such.h5", "--run-dir", directory / "a"})
-            .code == 3);
+  CHECK(
+      call({"train", config, "--set", "data.train.file=/no/such.h5", "--run-dir", directory / "a"})
+          .code == 3);
   CHECK(call({"train", config, "--resume", "--run-dir", directory / "no-such"}).code == 4);
   CHECK(call({"train", config, "--resume-from", directory / "no-such"}).code == 4);
   CHECK(call({"train", config, "--set", "device=cuda", "--run-dir", directory / "b"}).code == 5);
@@ -122,9 +122,9 @@ TEST_CASE("bench step: the parts add up to the step") {
   const json bench = json::parse(finished.out);
   double parts = 0;
   for (const char* name : {"data_s", "forward_s", "backward_s", "wait_s", "update_s"}) {
-    parts += bench[name]["median"].get<double>();
+    parts += bench[name]["mean"].get<double>();
   }
-  CHECK(parts == doctest::Approx(bench["step_s"]["median"].get<double>()).epsilon(0.05));
+  CHECK(parts == doctest::Approx(bench["step_s"]["mean"].get<double>()).epsilon(0.05));
   CHECK(bench["samples_per_s"].get<double>() ==
         doctest::Approx(8 * 8 / bench["wall_s"].get<double>()).epsilon(1e-6));
   CHECK(bench["peak_rss_bytes"].get<std::int64_t>() > 0);
@@ -136,8 +136,8 @@ TEST_CASE("configs whose data is not in the tree run on synthetic data") {
     CAPTURE(name);
     const Finished finished =
         call_on(2, {"train", source_path("configs/" + std::string(name) + ".toml"), "--set",
-                    "data.synthetic=true", "--set", "train.epochs=0", "--set", "train.steps=2",
-                    "--set", "batch.global=8", "--run-dir", directory / name});
+                    "data.synthetic=true", "--set", "train.steps=2", "--set", "batch.global=8",
+                    "--run-dir", directory / name});
     INFO(finished.err);
     CHECK(finished.code == 0);
   }
@@ -146,7 +146,12 @@ TEST_CASE("configs whose data is not in the tree run on synthetic data") {
 TEST_CASE("the reference of the config lists every key, and no other") {
   std::set<std::string> in_program;
   for (const std::string& line : lines_of(call({"keys"}).out)) {
-    in_program.insert(line.substr(0, line.find('\t')));
+    // The keys of a kind of layer stand under the kind's own name in the reference: "conv.kernel".
+    const std::string key = line.substr(0, line.find('\t'));
+    const std::string layers = "model.layers.";
+    const bool of_kind =
+        key.rfind(layers, 0) == 0 && key.find('.', layers.size()) != std::string::npos;
+    in_program.insert(of_kind ? key.substr(layers.size()) : key);
   }
   REQUIRE(in_program.size() > 50);
   std::set<std::string> in_docs;

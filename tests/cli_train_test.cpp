@@ -155,7 +155,9 @@ TEST_CASE("a run directory holds what the design says, and no two runs share one
   REQUIRE(call_on(2, digits(run_dir, 1)).code == 0);
   CHECK(read_text(run_dir + "/config.toml").find("name = \"digits\"") != std::string::npos);
   CHECK(read_json(run_dir + "/placement.json").size() == 2);
-  CHECK(read_text(run_dir + "/log/rank_0001.log").empty());
+  CHECK(read_text(run_dir + "/log/rank_0000.log").find("done after 23 updates") !=
+        std::string::npos);
+  CHECK(!read_text(run_dir + "/log/rank_0001.log").empty());
   for (const std::string& line : lines_of(read_text(run_dir + "/metrics.jsonl"))) {
     CHECK(json::parse(line).contains("update"));
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 #include <sys/resource.h>
@@ -29,6 +30,7 @@ constexpr Part parts[] = {
 };
 
 struct Spread {
+  double mean = 0;  // the means of the parts add up to that of the step
   double median = 0;
   double min = 0;
   double max = 0;
@@ -39,7 +41,8 @@ Spread spread_of(std::vector<double> values) {
   const std::size_t middle = values.size() / 2;
   const double median =
       values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return {median, values.front(), values.back()};
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {sum / static_cast<double>(values.size()), median, values.front(), values.back()};
 }
 
 std::vector<double> values_of(const std::vector<StepTimes>& times, const Part& part) {
@@ -102,9 +105,11 @@ JsonObject to_json(const Measurement& measurement, const std::vector<double>& wo
       .set("steps", static_cast<std::int64_t>(measurement.times.size()));
   for (const Part& part : parts) {
     const Spread spread = spread_of(values_of(measurement.times, part));
-    json.set(
-        part.name,
-        JsonObject().set("median", spread.median).set("min", spread.min).set("max", spread.max));
+    json.set(part.name, JsonObject()
+                            .set("median", spread.median)
+                            .set("min", spread.min)
+                            .set("max", spread.max)
+                            .set("mean", spread.mean));
   }
   json.set("samples_per_s", static_cast<double>(measurement.samples) / measurement.wall_s)
       .set("wall_s", measurement.wall_s)

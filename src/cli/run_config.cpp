@@ -19,7 +19,10 @@ std::string RunConfig::text() const {
 std::vector<Value> read_configs(const ConfigOptions& options) {
   std::vector<Value> values = expand_sweep(load_config(options.config, options.sets));
   RunSpec spec;
-  for (Value& value : values) describe(spec).resolve_paths(value);
+  for (Value& value : values) {
+    let_sets_win(value);
+    describe(spec).resolve_paths(value);
+  }
   return values;
 }
 

@@ -91,6 +91,10 @@ void Value::set(std::string_view key, Value value) {
   std::get<Table>(data).push_back({std::string(key), std::move(location), std::move(value)});
 }
 
+void Value::erase(std::string_view key) {
+  std::erase_if(std::get<Table>(data), [&](const Member& member) { return member.key == key; });
+}
+
 const char* type_name(const Value& value) {
   static constexpr const char* names[] = {"a table", "a boolean", "an integer",
                                           "a float", "a string",  "an array"};

@@ -37,6 +37,8 @@ struct Value {
   const Value* find_path(std::string_view path) const;
   // Sets a member of this table, adding it at the end where it is new.
   void set(std::string_view key, Value value);
+  // Removes a member of this table where it is there.
+  void erase(std::string_view key);
 };
 
 // One key of a table with the place where the key stands.

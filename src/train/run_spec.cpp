@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_spec.h"
 
+#include <array>
 #include <limits>
 
 #include "layers/layer.h"
@@ -174,6 +175,23 @@ std::vector<DocumentedKey> all_keys() {
     append(layer->describe(), "model.layers." + kind.key);
   }
   return all;
+}
+
+void let_sets_win(Value& config) {
+  constexpr std::array<std::array<const char*, 3>, 4> pairs = {{
+      {"train", "steps", "epochs"},
+      {"optimizer.schedule", "warmup", "warmup_epochs"},
+      {"optimizer.schedule", "every", "every_epochs"},
+      {"optimizer.schedule", "milestones", "milestones_epochs"},
+  }};
+  const auto is_set = [](const Value& value) { return value.where.file.rfind("--set ", 0) == 0; };
+  for (const auto& [path, one, other] : pairs) {
+    auto* table = const_cast<Value*>(config.find_path(path));
+    if (table == nullptr || table->find(one) == nullptr || table->find(other) == nullptr) continue;
+    const bool one_set = is_set(*table->find(one));
+    if (one_set == is_set(*table->find(other))) continue;
+    table->erase(one_set ? other : one);
+  }
 }
 
 void read_run_spec(const Value& config, RunSpec& spec, Problems& problems) {

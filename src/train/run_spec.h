@@ -59,6 +59,10 @@ Schema describe(RunSpec& spec);
 // "model.layers.name", and those of each kind of layer, as "model.layers.conv.kernel".
 std::vector<DocumentedKey> all_keys();
 
+// Some lengths can be given in updates or in epochs, one of both. Where a `--set` gives one and the
+// file the other, the set wins: the other is removed.
+void let_sets_win(Value& config);
+
 // Fills `spec` from a config whose blocks are expanded, and checks what keys mean together (both
 // epochs and steps, neither, more shards than samples in a batch, ...). Adds to `problems`.
 // Synthetic data without data.samples gets 16 batches, with a warning.
