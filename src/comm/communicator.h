@@ -16,7 +16,7 @@ enum class ReduceOp { sum, min, max };
 // neighbours share memory; rank 0 is the launcher's rank 0.
 //
 // Collectives: every rank calls the same one, in the same order, from its trainer's thread, with
-// tensors of equal shape and dtype; a mismatch is an Error (bug) with both values, where it can be
+// tensors of equal size and dtype; a mismatch is an Error (bug) with both values, where it can be
 // seen. A call returns when its result is there, and throws Error (peer) when the deadline
 // (comm.timeout_s) passes first. Sums are taken in the order of a fixed binary tree over ranks, so
 // they do not depend on timing or on the launcher. Host tensors of f32, f64, i32, i64 and u8 (u8:
@@ -50,7 +50,8 @@ class Communicator {
   // The deadline of every later wait, in seconds; 0: never. 300 at first. The same on every rank.
   virtual void set_timeout(double seconds) = 0;
 
-  // The engine that sums gradients over all ranks while backward goes on. Collective.
+  // The engine that sums gradients over all ranks while backward goes on. Collective. It must not
+  // outlive the communicator; within one of its steps no other collective may be called.
   virtual std::unique_ptr<GradientReducer> make_reducer(const ReducerLayout& layout) = 0;
 
   // Bytes that this rank has sent to other nodes since the start.

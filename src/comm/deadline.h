@@ -54,11 +54,13 @@ bool wait_until(const Deadline& deadline, Done&& done, Doze&& doze) {
   return true;
 }
 
-// Sleeps a small part of the time waited so far: a late answer costs little, and so does looking.
+// Sleeps a small part of the time waited so far, so that an answer is seen soon after it came. Some
+// libraries move data only when asked: in the first second the sleeps stay as short as the buffers
+// of a fast network need.
 inline void doze_in_proportion(std::chrono::nanoseconds waited) {
-  constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds(10);
-  constexpr std::chrono::nanoseconds longest = std::chrono::microseconds(300);
-  std::this_thread::sleep_for(std::clamp(waited / 16, shortest, longest));
+  using namespace std::chrono_literals;
+  const std::chrono::nanoseconds longest = waited < 1s ? 50us : 1000us;
+  std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(waited / 16, 10us, longest));
 }
 
 }  // namespace annulus

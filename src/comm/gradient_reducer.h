@@ -14,9 +14,9 @@ using Bucket = Span64;
 
 // Cuts the flat buffer into buckets along tensor borders. `tensors` are the sizes in elements, in
 // the order in which backward finishes them; `tail` elements follow them (running statistics,
-// counts) and belong to the last bucket. A bucket is closed when it holds `bucket_bytes`; the last
-// one is kept small (`last_bytes`), since nothing is left to hide it behind. A tensor larger than a
-// bucket has one of its own. Pure; the same on every rank.
+// counts) and belong to the last bucket. A bucket holds at most `bucket_bytes`, but a tensor larger
+// than that has one of its own. The last one is kept small (`last_bytes`, or one tensor), since
+// nothing is left to hide it behind. Pure; the same on every rank.
 std::vector<Bucket> plan_buckets(std::span<const std::int64_t> tensors, std::int64_t tail,
                                  std::int64_t bucket_bytes, std::int64_t last_bytes);
 

@@ -118,6 +118,7 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int color, int key) {
   std::vector<Wish> wishes(static_cast<std::size_t>(size()), mine);
   std::vector<int> members;
   std::unique_ptr<Transport> transport;
+  int me = 0;
   const auto choose = [&] {
     for (int rank = 0; rank < size(); ++rank) {
       if (wishes[static_cast<std::size_t>(rank)].color == color) members.push_back(rank);
@@ -125,6 +126,7 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int color, int key) {
     std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
       return wishes[static_cast<std::size_t>(a)].key < wishes[static_cast<std::size_t>(b)].key;
     });
+    me = static_cast<int>(std::find(members.begin(), members.end(), rank()) - members.begin());
   };
   if (size() == 1) {
     choose();
@@ -133,8 +135,7 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int color, int key) {
       annulus::all_gather(*group_, task, std::as_bytes(std::span(&mine, 1)),
                           std::as_writable_bytes(std::span(wishes)));
       choose();
-      const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
-      transport = group_->transport().split(members, static_cast<int>(me));
+      transport = group_->transport().split(members, me);
     });
   }
   std::vector<int> nodes;
@@ -143,9 +144,8 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int color, int key) {
     nodes.push_back(roster().node_of[static_cast<std::size_t>(member)]);
     names.push_back(hosts()[static_cast<std::size_t>(nodes.back())]);
   }
-  const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
-  auto group = std::make_shared<Group>(make_roster(static_cast<int>(me), nodes, names),
-                                       group_->worker(), std::move(transport), group_->progress());
+  auto group = std::make_shared<Group>(make_roster(me, nodes, names), group_->worker(),
+                                       std::move(transport), group_->progress());
   group->set_timeout(group_->timeout());
   return std::make_unique<GroupCommunicator>(std::move(group));
 }

@@ -81,6 +81,10 @@ Meeting::Meeting(Group& group) : group_(group), segment_(group.allocate(sizeof(B
   std::construct_at(reinterpret_cast<Board*>(segment_->of(group.roster().local_rank()).data()));
 }
 
+Meeting::~Meeting() {
+  group_.set_signs({});
+}
+
 void Meeting::connect(const Task& task) {
   group_.connect(*segment_, task);
   std::vector<std::atomic<int>*> signs(group_.roster().neighbours().size());

@@ -40,6 +40,9 @@ std::string to_string(const Signature& signature);
 class Meeting {
  public:
   explicit Meeting(Group& group);
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
   // Collective, on the communication thread; before it nobody can meet.
   void connect(const Task& task);
 
