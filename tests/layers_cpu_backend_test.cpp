@@ -10,9 +10,7 @@
 #include "support/library_allocations.h"
 #include "support/op_harness.h"
 
-using namespace annulus;
-using namespace annulus::testing;
-
+namespace annulus::testing {
 namespace {
 
 OpRequest request_for(const ValueType& input, std::vector<int> parameters = {}) {
@@ -192,3 +190,5 @@ TEST_CASE("the one switch on devices makes a CPU backend, and refuses CUDA with 
   CHECK(make_backend(*device)->bytes() == 0);
   CHECK_THROWS_AS(make_cuda_backend(*device), Error);
 }
+
+}  // namespace annulus::testing

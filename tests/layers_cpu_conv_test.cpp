@@ -3,9 +3,7 @@
 
 #include "support/op_harness.h"
 
-using namespace annulus;
-using namespace annulus::testing;
-
+namespace annulus::testing {
 namespace {
 
 OpCase conv_case(const Shape& input, const Conv2dDesc& desc,
@@ -206,3 +204,5 @@ TEST_CASE("linear layers agree with plain loops, from vectors and from images in
   }
   CHECK(gradient_error(linear_case({3, 5}, {4, true})) < 2e-3);
 }
+
+}  // namespace annulus::testing

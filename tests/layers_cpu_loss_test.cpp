@@ -8,9 +8,7 @@
 #include "support/naive_backend.h"
 #include "support/op_harness.h"
 
-using namespace annulus;
-using namespace annulus::testing;
-
+namespace annulus::testing {
 namespace {
 
 using Labels = std::vector<std::int32_t>;
@@ -217,3 +215,5 @@ TEST_CASE("gradients of the losses are the differences of their sums") {
   check(*backend->cross_entropy(type, {0.1, {}, {1, 2}}), labels.data());
   check(*backend->mean_squared_error(type), wanted.data());
 }
+
+}  // namespace annulus::testing

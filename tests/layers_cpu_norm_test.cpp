@@ -5,9 +5,7 @@
 
 #include "support/op_harness.h"
 
-using namespace annulus;
-using namespace annulus::testing;
-
+namespace annulus::testing {
 namespace {
 
 OpCase norm_case(const Shape& input, const BatchNormDesc& desc,
@@ -149,3 +147,5 @@ TEST_CASE("a NaN passes through batch norm with ReLU") {
   randomize(op);
   for (float y : run(*cpu_backend(), op).output) CHECK(std::isnan(y));
 }
+
+}  // namespace annulus::testing

@@ -5,9 +5,7 @@
 
 #include "support/op_harness.h"
 
-using namespace annulus;
-using namespace annulus::testing;
-
+namespace annulus::testing {
 namespace {
 
 OpCase pool_case(const Shape& input, const Pool2dDesc& desc,
@@ -142,3 +140,5 @@ TEST_CASE("gradients of pooling are the differences of its outputs") {
   CHECK(gradient_error(op) < 1e-3);
   CHECK(gradient_error(pool_case({2, 2, 5, 4}, pool(PoolKind::average, 3, 2, 1, {3, 2}))) < 1e-3);
 }
+
+}  // namespace annulus::testing

@@ -7,9 +7,7 @@
 #include "core/rng.h"
 #include "support/op_harness.h"
 
-using namespace annulus;
-using namespace annulus::testing;
-
+namespace annulus::testing {
 namespace {
 
 using Make = std::unique_ptr<Op> (*)(Backend&, const OpRequest&);
@@ -202,3 +200,5 @@ TEST_CASE("accumulate adds whole values, fill sets a pattern") {
   CHECK(std::count(words.begin(), words.end(), 0x7FA00001U) == 70000);
   CHECK(words.back() == 1);
 }
+
+}  // namespace annulus::testing

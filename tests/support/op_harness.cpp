@@ -42,14 +42,15 @@ void check_padding(const ValueType& type, const Values& memory) {
 }
 
 std::vector<const float*> pointers(const std::vector<Values>& values) {
-  std::vector<const float*> result;
-  for (const Values& v : values) result.push_back(v.data());
+  std::vector<const float*> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(),
+                 [](const Values& v) { return v.data(); });
   return result;
 }
 
 std::vector<float*> writable(std::vector<Values>& values) {
-  std::vector<float*> result;
-  for (Values& v : values) result.push_back(v.data());
+  std::vector<float*> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(), [](Values& v) { return v.data(); });
   return result;
 }
 

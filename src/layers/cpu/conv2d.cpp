@@ -65,7 +65,7 @@ class Chooser {
   }
 
   Forward::primitive_desc forward(const Desc& source) const {
-    const auto free = try_forward(any_desc(g_.source), any_desc(g_.result));
+    auto free = try_forward(any_desc(g_.source), any_desc(g_.result));
     if (same_memory(free.src_desc(), source) && format_of(free.dst_desc())) return free;
     const auto given = [&] { return try_forward(source, any_desc(g_.result)); };
     return better(free, given, [](const auto& desc) { return format_of(desc.dst_desc()); });
@@ -78,7 +78,7 @@ class Chooser {
                                          diff_source, any_desc(g_.weight), diff_result, g_.strides,
                                          g_.dilates, g_.padding_low, g_.padding_high);
     };
-    const auto free = make(any_desc(g_.source), any_desc(g_.result));
+    auto free = make(any_desc(g_.source), any_desc(g_.result));
     if (same_memory(free.diff_src_desc(), source) && same_memory(free.diff_dst_desc(), result)) {
       return free;
     }
@@ -93,7 +93,7 @@ class Chooser {
                                             any_desc(g_.weight), bias_, diff_result, g_.strides,
                                             g_.dilates, g_.padding_low, g_.padding_high);
     };
-    const auto free = make(any_desc(g_.source), any_desc(g_.result));
+    auto free = make(any_desc(g_.source), any_desc(g_.result));
     if (same_memory(free.src_desc(), source) && same_memory(free.diff_dst_desc(), result)) {
       return free;
     }
@@ -111,7 +111,7 @@ class Chooser {
   template <class PrimitiveDesc, class Make, class Accept>
   static PrimitiveDesc better(const PrimitiveDesc& free, const Make& make, const Accept& accept) {
     try {
-      const PrimitiveDesc given = make();
+      PrimitiveDesc given = make();
       if (is_direct(given.impl_info_str()) && accept(given)) return given;
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;

@@ -52,8 +52,8 @@ class Add final : public CpuOp {
   Add(Context& context, const OpRequest& request) : CpuOp(context, request, request.inputs[0]) {
     WorkspacePlan forward;
     WorkspacePlan backward;
-    for (std::size_t i = 0; i < request.inputs.size(); ++i) {
-      const Desc& desc = desc_of(request.inputs[i]);
+    for (const ValueType& input : request.inputs) {
+      const Desc& desc = desc_of(input);
       inputs_.emplace_back(context.engine, desc, desc_of(output_), forward);
       gradients_.emplace_back();
       if (!same_memory(desc, desc_of(output_))) {
