@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step loop allocates nothing: a whole program of its own, alone and under mpirun, whose malloc
+// notes who asks for memory.
+#include <cstdio>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "comm/job.h"
+#include "config/config.h"
+#include "io/data_file.h"
+#include "support/process.h"
+#include "support/process_allocations.h"
+#include "train/session.h"
+
+namespace annulus::testing {
+namespace {
+
+constexpr std::int64_t warmup_steps = 6;
+constexpr std::int64_t counted_steps = 20;
+constexpr std::size_t largest_allowed = 4096;  // bytes, of anybody
+
+const char* const config_text = R"(
+[data.train]
+file = "FILE"
+inputs = "train/images"
+labels = "train/labels"
+workers = 2
+augment = { crop_padding = 2, flip = true }
+[batch]
+global = 14  # 50 samples: batches of 14, 14, 14 and 8
+shards = 4
+[optimizer]
+kind = "adamw"
+lr = 0.01
+clip_norm = 1
+[optimizer.schedule]
+kind = "cosine"
+warmup = 3
+[train]
+steps = 1000
+[model]
+input = [3, 12, 10]
+classes = 5
+layers = [
+  { conv = 20, kernel = 3, padding = "same", bias = false, name = "a" },
+  { batch_norm = true, relu = true, name = "a_bn" },
+  { conv = 20, kernel = 3, padding = 1, groups = 20 },
+  { batch_norm = true, add = "a_bn", relu = true },
+  { max_pool = 2 },
+  { dropout = 0.2 },
+  { linear = 5 },
+]
+)";
+
+std::vector<Allocation> allocations_of_steps(Communicator& comm, const std::string& file) {
+  std::string text = config_text;
+  text.replace(text.find("FILE"), 4, file);
+  RunSpec spec;
+  Problems problems;
+  read_run_spec(parse_config(text, "test.toml"), spec, problems);
+  const Graph graph(std::move(spec.model), problems);
+  problems.throw_if_any();
+  const auto device = make_device(DeviceKind::cpu, Placement{});
+  Progress progress;
+  Session session(spec, graph, open_data(spec, graph, true, comm, progress), comm, *device,
+                  progress);
+  session.start_at(0);
+  for (std::int64_t i = 0; i < warmup_steps; ++i) session.step().run(i, i, false);
+  start_noting();
+  for (std::int64_t i = warmup_steps; i < warmup_steps + counted_steps; ++i)
+    session.step().run(i, i, false);
+  return stop_noting();
+}
+
+// Libraries whose allocations are theirs. The C++ library allocates for whoever calls it, so it
+// counts as ours.
+bool is_third_party(const std::string& library) {
+  for (const char* name : {"libdnnl", "libhdf5", "libmpi", "libopen-", "libpmix", "mca_", "libgomp",
+                           "libevent", "libc.so", "libz", "libsz", "ld-linux"}) {
+    if (library.rfind(name, 0) == 0) return true;
+  }
+  return false;
+}
+
+int count_faults(const std::vector<Allocation>& allocations, int rank) {
+  std::map<std::pair<std::string, std::size_t>, std::int64_t> groups;
+  for (const Allocation& allocation : allocations) ++groups[{allocation.library, allocation.bytes}];
+  int faults = 0;
+  for (const auto& [group, count] : groups) {
+    const auto& [library, bytes] = group;
+    const bool fault = !is_third_party(library) || bytes > largest_allowed;
+    faults += fault ? 1 : 0;
+    std::puts(fmt::format("rank {}: {} times {} bytes in {} steps by {}{}", rank, count, bytes,
+                          counted_steps, library, fault ? ": must not be" : "")
+                  .c_str());
+  }
+  return faults;
+}
+
+int run_test() {
+  Progress progress;
+  const std::unique_ptr<Communicator> comm = join_job(progress);
+  const TemporaryDirectory directory;  // each rank its own copy of the same data
+  SyntheticFile data;
+  data.samples = 50;
+  data.shape = Shape{3, 12, 10};
+  data.classes = 5;
+  data.storage = Storage::compressed;
+  write_synthetic_file(data, directory / "data.h5");
+  const int faults = count_faults(allocations_of_steps(*comm, directory / "data.h5"), comm->rank());
+  std::puts(
+      fmt::format("rank {}: {} allocations that should not be", comm->rank(), faults).c_str());
+  return faults == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace annulus::testing
+
+int main() {
+  return annulus::testing::run_test();
+}
