@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <iterator>
+
+#include <fmt/format.h>
 
 #include "cli/commands.h"
 #include "cli/job.h"
@@ -106,6 +109,11 @@ void print_end(const TrainResult& result, const RunDirectory& directory, Log& lo
   log.info("run directory: {}", directory.path());
 }
 
+// "1 rank", "2 ranks"
+std::string counted(std::int64_t count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 // One experiment from its config to its summary.
 class Experiment {
  public:
@@ -160,10 +168,11 @@ class Experiment {
   }
 
   void announce(Session& session, const Start& start) {
-    log_.info("{}: {} ranks on {} nodes, {}, {} shards, {} parameters, {} updates",
-              config_.spec.name, comm_.size(), comm_.ranks_by_node().size(),
-              start.device->description(), start.settled.shards,
-              session.graph().parameter_elements(), session.total_updates());
+    log_.info("{}: {} on {} ({}), {}, {}, {} parameters, {} updates", config_.spec.name,
+              counted(comm_.size(), "rank"), counted(std::ssize(comm_.ranks_by_node()), "node"),
+              fmt::join(comm_.hosts(), ", "), start.device->description(),
+              counted(start.settled.shards, "shard"), session.graph().parameter_elements(),
+              session.total_updates());
     const OptimizerSpec& optimizer = config_.spec.optimizer;
     if (optimizer.lr_scale != "none") {
       log_.info("optimizer.lr {} scaled by the batch to {}", optimizer.lr,
