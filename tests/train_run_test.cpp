@@ -149,6 +149,21 @@ TEST_CASE("B26 the gradient norm and clipping do not depend on the number of ran
   }
 }
 
+TEST_CASE("B59 the first update takes the first rate of the warm-up, the next the second") {
+  const std::string options = "[optimizer.schedule]\nkind = \"constant\"\nwarmup = 2";
+  const std::string config =
+      with(with(with(linear_model, "SHARDS", ""), "OPTIONS", options), "steps = 1", "steps = 3");
+  // A rate of lr takes 77 lr w from w: 1, 1 - 0.0385, then twice 1 - 0.077 of what there was.
+  const std::vector<double> weights = {1, 0.9615, 0.8874645, 0.81912973};
+  for (const RankOutcome& outcome : train({config, one_to_ten, 2})) {
+    REQUIRE(outcome.norms.size() == 3);
+    for (std::size_t update = 0; update < 3; ++update) {
+      CHECK(outcome.norms[update] == doctest::Approx(77 * weights[update]).epsilon(1e-6));
+    }
+    CHECK(outcome.weights.at(0) == doctest::Approx(weights[3]).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("the same weights bit for bit on every number of ranks that keeps the tree") {
   for (int shards : {1, 4, 8}) {
     CAPTURE(shards);
