@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
+#include <cstdio>
+#include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 
 #include "core/error.h"
 #include "core/placement.h"
@@ -181,8 +184,26 @@ TEST_CASE("the instruction set has a name, a level, and a floor") {
   limit_cpu_isa(isa);  // to what is there: nothing to do
   // Operations have been made by now, or are made here: too late for less.
   run(*cpu_backend(), all_operations(cpu::Format::plain)[0]);
+  CHECK(effective_cpu_isa() == isa);
   CHECK_THROWS_AS(limit_cpu_isa("sse41"), Error);
-  CHECK(cpu_isa() == isa);
+  CHECK(effective_cpu_isa() == isa);
+}
+
+TEST_CASE("the instruction set can be limited after it was asked for") {
+  const auto probe = [](const std::string& isa) {
+    FILE* pipe = popen((std::string(ANNULUS_ISA_PROBE) + " " + isa).c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    char line[256] = {};
+    CHECK(std::fgets(line, sizeof line, pipe) != nullptr);
+    const int status = pclose(pipe);
+    return std::make_pair(std::string(line), WEXITSTATUS(status));
+  };
+  CHECK(probe("avx2") == std::make_pair(cpu_isa() + " avx2\n", 0));
+  if (cpu_isa() == "avx2") {
+    CHECK(probe("avx512_core").second == 5);
+  } else {
+    CHECK(probe("avx512_core") == std::make_pair(cpu_isa() + " avx512_core\n", 0));
+  }
 }
 
 TEST_CASE("the one switch on devices makes a CPU backend, and refuses CUDA with the reason") {

@@ -9,8 +9,11 @@ namespace annulus {
 // "avx", "avx2", "avx512_core". Extensions for integers and bf16 do not touch f32 and are not told
 // apart.
 
-// The set that operations use on this machine, after limit_cpu_isa and ONEDNN_MAX_CPU_ISA.
+// The set that this machine offers: its processor's, or less where ONEDNN_MAX_CPU_ISA says so.
 std::string cpu_isa();
+
+// The set that operations use, after limit_cpu_isa. From the first call on it cannot be limited.
+std::string effective_cpu_isa();
 
 // Place of a name in that order, from 0; Error (usage) with the known names where it is not one.
 // The lowest of all hosts is what a job agrees on.

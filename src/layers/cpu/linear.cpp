@@ -15,6 +15,7 @@ constexpr auto direct = dnnl::algorithm::convolution_direct;
 // instruction set, and it is as fast.
 struct Image {
   Desc source, weight, bias, result;
+  Dims weight_dims;
   Dims ones = {1, 1};
   Dims zeros = {0, 0};
 };
@@ -32,7 +33,8 @@ class Linear final : public CpuOp {
     const Shape& shape = request.inputs[0].shape;
     const std::int64_t features = shape.elements_from(1);
     m_.source = rows_as_pixels(shape[0], features);
-    m_.weight = plain_desc({desc.out_features, features, 1, 1});
+    m_.weight_dims = {desc.out_features, features, 1, 1};
+    m_.weight = plain_desc(m_.weight_dims);
     if (bias_) m_.bias = plain_desc({desc.out_features});
     m_.result = rows_as_pixels(shape[0], desc.out_features);
     // The reorder knows the input by its own axes; plain, they are one after the other in memory.
@@ -72,7 +74,7 @@ class Linear final : public CpuOp {
     const auto kind =
         training() ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const auto desc =
-        forward_desc<Forward>(context_.engine, kind, direct, m_.source, any_desc(m_.weight.dims()),
+        forward_desc<Forward>(context_.engine, kind, direct, m_.source, any_desc(m_.weight_dims),
                               m_.bias, m_.result, m_.ones, m_.zeros, m_.zeros, m_.zeros);
     implementation_ = desc.impl_info_str();
     WorkspacePlan plan;
@@ -92,7 +94,7 @@ class Linear final : public CpuOp {
   void prepare_backward(const Forward::primitive_desc& hint, const Desc& input) {
     WorkspacePlan plan;
     const auto weights = backward_desc<BackwardWeights>(
-        context_.engine, hint, direct, m_.source, any_desc(m_.weight.dims()), m_.bias, m_.result,
+        context_.engine, hint, direct, m_.source, any_desc(m_.weight_dims), m_.bias, m_.result,
         m_.ones, m_.zeros, m_.zeros, m_.zeros);
     weights_source_ = InputReorder(context_.engine, input, plain_source_, plan);
     weights_gradient_ =
@@ -111,7 +113,7 @@ class Linear final : public CpuOp {
 
   void prepare_data(const Forward::primitive_desc& hint, const Desc& input, WorkspacePlan& plan) {
     const auto data = backward_desc<BackwardData>(context_.engine, hint, direct, m_.source,
-                                                  any_desc(m_.weight.dims()), m_.result, m_.ones,
+                                                  any_desc(m_.weight_dims), m_.result, m_.ones,
                                                   m_.zeros, m_.zeros, m_.zeros);
     data_weight_ = context_.weights.get(request_.parameters[0], m_.weight, data.weights_desc());
     source_gradient_ = OutputReorder(context_.engine, plain_source_, input, plan);
