@@ -5,6 +5,8 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <system_error>
 
 #include <unistd.h>
@@ -47,21 +49,30 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
-// Names are paths of groups and data sets in the file.
-void check_name(const std::string& name) {
-  const std::string bounded = '/' + name + '/';
-  const bool good = bounded.find("//") == std::string::npos &&
-                    bounded.find("/./") == std::string::npos &&
-                    name.find('\0') == std::string::npos;
-  require(good, ErrorKind::output, "'{}' cannot be the name of a tensor in a checkpoint", name);
+// Names are paths of groups and data sets in the file: the parts are not empty, and what is a data
+// set is no group.
+void check_names(const NamedState& state) {
+  std::set<std::string_view> names;
+  for (const StateTensor& tensor : state.tensors()) names.insert(tensor.name);
+  for (const std::string_view name : names) {
+    const std::string bounded = fmt::format("/{}/", name);
+    const bool good = bounded.find("//") == std::string::npos &&
+                      bounded.find("/./") == std::string::npos &&
+                      name.find('\0') == std::string::npos;
+    require(good, ErrorKind::output, "'{}' cannot be the name of a tensor in a checkpoint", name);
+    for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1)) {
+      require(names.count(name.substr(0, at)) == 0, ErrorKind::output,
+              "tensors '{}' and '{}' cannot both be in a checkpoint", name.substr(0, at), name);
+    }
+  }
 }
 
 std::vector<TensorInfo> write_tensors(const std::string& path, const NamedState& state) {
+  check_names(state);
   Hdf5Writer writer(path);
   std::vector<TensorInfo> infos;
   std::vector<std::byte> elements;
   for (const StateTensor& tensor : state.tensors()) {
-    check_name(tensor.name);
     elements.resize(tensor.bytes());
     tensor.read(elements);
     writer.create(tensor.name, tensor.shape, tensor.dtype);
