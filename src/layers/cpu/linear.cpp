@@ -11,10 +11,10 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
 // A matrix product as a 1x1 convolution: the rows of a plain matrix are the pixels of one image
-// with channels last. Unlike oneDNN's inner product, which takes its packing buffers from the heap in
-// each call, it allocates nothing of size on any instruction set. The price is packed weights and a
-// reorder of their gradient: nothing for a million weights, two to three times the backward pass
-// for tens of millions.
+// with channels last. Unlike oneDNN's inner product, which takes its packing buffers from the heap
+// in each call, it allocates nothing of size on any instruction set. The price is packed weights
+// and a reorder of their gradient: little for a million weights, two to three times the backward
+// pass for tens of millions.
 struct Image {
   Desc source, weight, bias, result;
   Dims weight_dims;
