@@ -111,7 +111,10 @@ case ${1-} in
   setup)
     # A machine without apt-get: what is missing is named by command or header, and nothing is tried.
     mkdir "$tree/bin"
-    for tool in bash dirname sed grep id g++; do ln -s "$(command -v "$tool")" "$tree/bin/$tool"; done
+    for tool in bash dirname sed grep id; do ln -s "$(command -v "$tool")" "$tree/bin/$tool"; done
+    # A compiler that finds no header.
+    printf '#!/bin/sh\n[ "$1" = -dumpversion ] && echo 12\n' >"$tree/bin/g++"
+    chmod +x "$tree/bin/g++"
     expect 5 'command cmake (cmake)' env PATH="$tree/bin" "$source/scripts/setup"
     expect 5 'this system has no apt-get' env PATH="$tree/bin" "$source/scripts/setup"
     # Debian without the right to install, and without any of the packages.
