@@ -163,9 +163,8 @@ TEST_CASE("names that HDF5 cannot keep apart are refused and leave nothing") {
   NamedState state;
   state.add("a", view);
   state.add("a/b", view);
-  CHECK(output_error([&] {
-          save_checkpoint(dir.path(), meta_of(1), state);
-        }).find("cannot make 'a/b' of '") == 0);
+  CHECK(output_error([&] { save_checkpoint(dir.path(), meta_of(1), state); }) ==
+        "tensors 'a' and 'a/b' cannot both be in a checkpoint");
   std::string text = "\xff";
   NamedState binary;
   binary.add("text", &text);
