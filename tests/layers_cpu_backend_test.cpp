@@ -191,7 +191,7 @@ TEST_CASE("the instruction set has a name, a level, and a floor") {
 
 TEST_CASE("the instruction set can be limited after it was asked for") {
   const auto probe = [](const std::string& isa) {
-    FILE* pipe = popen((std::string(ANNULUS_ISA_PROBE) + " " + isa).c_str(), "r");
+    FILE* pipe = popen(("'" + std::string(ANNULUS_ISA_PROBE) + "' " + isa).c_str(), "r");
     REQUIRE(pipe != nullptr);
     char line[256] = {};
     CHECK(std::fgets(line, sizeof line, pipe) != nullptr);
