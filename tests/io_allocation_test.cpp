@@ -89,3 +89,20 @@ TEST_CASE("after a few batches the loader allocates nothing, on its threads or o
     }
   }
 }
+
+TEST_CASE("a prepared data set allocates nothing, from its first read on") {
+  const TempDir dir;
+  write_file(dir / "a.h5");
+  DataSpec spec = spec_of(dir / "a.h5", "deflate_nhwc", "labels");
+  spec.layout = "NHWC";
+  const auto dataset = open_dataset(spec, demand_of({3, 8, 8}, 10));
+  dataset->prepare(1, 10);
+  Tensor inputs(Shape{10, 3, 8, 8}, DType::f32);
+  Tensor labels(Shape{10}, DType::i32);
+  const std::vector<std::int64_t> ids = {63, 1, 2, 3, 17, 16, 40, 0, 5, 5};
+  const TensorView input = inputs.view();
+  const std::int64_t before = allocations();
+  dataset->read(ids, {&input, 1}, labels.view());
+  CHECK(allocations() - before == 0);
+  CHECK(inputs.as<float>()[5] == 1);
+}

@@ -35,6 +35,10 @@ class Dataset {
   virtual void read(std::span<const std::int64_t> ids, std::span<const TensorView> inputs,
                     const TensorView& targets) const = 0;
 
+  // Makes working memory for `readers` calls of read() at a time, of at most `samples` samples
+  // each: such calls then allocate nothing. Not while reads are going on.
+  virtual void prepare(int /*readers*/, std::int64_t /*samples*/) const {}
+
   // Identifies the contents without reading them all: names, shapes, types, and a hash of some
   // samples.
   virtual std::string fingerprint() const = 0;

@@ -22,6 +22,7 @@ class Hdf5Dataset final : public Dataset {
   const Shape& target_shape() const override { return target_shape_; }
   void read(std::span<const std::int64_t> ids, std::span<const TensorView> inputs,
             const TensorView& targets) const override;
+  void prepare(int readers, std::int64_t samples) const override;
   std::string fingerprint() const override;
 
  private:
@@ -92,6 +93,17 @@ void Hdf5Dataset::read(std::span<const std::int64_t> ids, std::span<const Tensor
   scratch.plan(ids);
   for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].read(scratch, inputs[i]);
   if (targets_) targets_->read(scratch, targets);
+}
+
+void Hdf5Dataset::prepare(int readers, std::int64_t samples) const {
+  std::size_t row_bytes = targets_ ? targets_->source().row_bytes() : 0;
+  std::size_t floats = 0;
+  for (const InputReader& input : inputs_) {
+    row_bytes = std::max(row_bytes, input.source().row_bytes());
+    floats = std::max(floats, input.scratch_floats());
+  }
+  scratch_.prepare(static_cast<std::size_t>(readers), static_cast<std::size_t>(samples), row_bytes,
+                   floats);
 }
 
 // Bytes of a few samples over the whole length, the last one included, beside all labels.

@@ -48,6 +48,10 @@ InputReader::InputReader(Hdf5Source source, const std::string& layout, const Sha
   if (layout == "NHWC" && has_layout(found)) channels_last_ = found[0];
 }
 
+std::size_t InputReader::scratch_floats() const {
+  return channels_last_ > 1 ? static_cast<std::size_t>(shape_.elements()) : 0;
+}
+
 void InputReader::read(ReadScratch& scratch, const TensorView& to) const {
   const std::span<float> floats = to.as<float>();
   for (const Run& run : scratch.runs()) read_run(run, scratch, floats);

@@ -27,6 +27,8 @@ class InputReader {
   const Hdf5Source& source() const { return source_; }
   const Shape& shape() const { return shape_; }
 
+  // Floats of working memory that a read needs.
+  std::size_t scratch_floats() const;
   // Reads the planned runs of `scratch` into `to`, (samples, shape) of f32.
   void read(ReadScratch& scratch, const TensorView& to) const;
 

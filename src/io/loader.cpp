@@ -73,6 +73,7 @@ Loader::State::State(const Dataset& dataset, const Sampler& sampler, SliceAt sli
   const std::int64_t workers = threaded ? std::min(options.workers, options.prefetch + 1) : 0;
   scratch_.resize(static_cast<std::size_t>(std::max<std::int64_t>(workers, 1)));
   for (std::vector<float>& scratch : scratch_) scratch = maker_.make_scratch();
+  dataset.prepare(static_cast<int>(scratch_.size()), options.max_count);
   start(workers);
 }
 

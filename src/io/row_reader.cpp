@@ -40,12 +40,26 @@ std::span<float> ReadScratch::floats(std::size_t count) {
   return std::span(floats_).first(count);
 }
 
+void ReadScratch::reserve(std::size_t samples, std::size_t row_bytes, std::size_t floats) {
+  order_.reserve(samples);
+  runs_.reserve(samples);
+  bytes_.resize(std::max(bytes_.size(), samples * row_bytes));
+  floats_.resize(std::max(floats_.size(), floats));
+}
+
 ScratchPool::Loan::Loan(ScratchPool& pool, std::unique_ptr<ReadScratch> scratch)
     : pool_(pool), scratch_(std::move(scratch)) {}
 
 ScratchPool::Loan::~Loan() {
   const std::scoped_lock lock(pool_.mutex_);
   pool_.free_.push_back(std::move(scratch_));  // borrow() made room
+}
+
+void ScratchPool::prepare(std::size_t count, std::size_t samples, std::size_t row_bytes,
+                          std::size_t floats) {
+  const std::scoped_lock lock(mutex_);
+  for (; made_ < count; ++made_) free_.push_back(std::make_unique<ReadScratch>());
+  for (const auto& scratch : free_) scratch->reserve(samples, row_bytes, floats);
 }
 
 ScratchPool::Loan ScratchPool::borrow() {

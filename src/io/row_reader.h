@@ -32,6 +32,8 @@ class ReadScratch {
   // Room for all planned samples is made at once, as the longest run differs from batch to batch.
   std::span<std::byte> rows(std::size_t rows, std::size_t row_bytes);
   std::span<float> floats(std::size_t count);
+  // Makes all of that ready for `samples` planned ids, rows of `row_bytes` and `floats` floats.
+  void reserve(std::size_t samples, std::size_t row_bytes, std::size_t floats);
 
  private:
   std::vector<std::size_t> order_;
@@ -56,6 +58,8 @@ class ScratchPool {
     std::unique_ptr<ReadScratch> scratch_;
   };
   Loan borrow();
+  // Makes `count` of them ready at once, see ReadScratch::reserve. Nothing is lent meanwhile.
+  void prepare(std::size_t count, std::size_t samples, std::size_t row_bytes, std::size_t floats);
 
  private:
   std::mutex mutex_;
