@@ -53,6 +53,14 @@ TEST_CASE("B23 the average's divisor at borders") {
   op.input_values = {{1, 2, 3, 4}};
   randomize(op);
   CHECK(run(*cpu_backend(), op).output == Values{2, 3.5F});
+
+  // Counted padding ends with the padded image, not with the window: 9 / 3 and (4 + 0) / 2.
+  Pool2dDesc desc = row_pool(PoolKind::average, 3, 3, 1, 2);
+  desc.count_padding = true;
+  op = pool_case({1, 1, 1, 3}, desc);
+  op.input_values = {{4, 5, 4}};
+  randomize(op);
+  CHECK(run(*cpu_backend(), op).output == Values{3, 2});
 }
 
 TEST_CASE("B23 floor and ceil sizes agree with plain loops, forward and backward") {
