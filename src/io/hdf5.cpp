@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,6 +22,20 @@ herr_t keep_innermost(unsigned, const H5E_error2_t* entry, void* text) {
   auto& reason = *static_cast<std::string*>(text);
   if (reason.empty() && entry->desc != nullptr) reason = entry->desc;
   return 0;
+}
+
+// "No space left on device (errno 28)" of a message that has it among file names and addresses.
+std::string system_error_in(const std::string& text) {
+  const auto between = [&](std::string_view before, char end) {
+    const std::size_t begin = text.find(before);
+    if (begin == std::string::npos) return std::string();
+    const std::size_t from = begin + before.size();
+    return text.substr(from, text.find(end, from) - from);
+  };
+  const std::string number = between("errno = ", ',');
+  const std::string words = between("error message = '", '\'');
+  return number.empty() || words.empty() ? std::string()
+                                         : fmt::format("{} (errno {})", words, number);
 }
 
 bool has_float_layout(hid_t type, std::size_t exponent_bits, std::size_t fraction_bits) {
@@ -96,6 +111,7 @@ herr_t Handle::close() {
 std::string reason() {
   std::string text;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, &text);
+  if (std::string system = system_error_in(text); !system.empty()) return system;
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text.empty() ? "no reason given by HDF5" : text.substr(0, 200);
 }

@@ -55,7 +55,8 @@ class Handle {
   Close close_ = nullptr;
 };
 
-// The library's own words on the last call that failed, on one line: the innermost message.
+// Why the last call failed, on one line: the system's error where there was one, else the innermost
+// message of the library.
 std::string reason();
 
 // The id in a handle. Error (`kind`) with "message: the library's reason" where it is negative.
