@@ -47,6 +47,7 @@ Spread spread_of(std::vector<double> values) {
 
 std::vector<double> values_of(const std::vector<StepTimes>& times, const Part& part) {
   std::vector<double> values;
+  values.reserve(times.size());
   for (const StepTimes& step : times) values.push_back(step.*part.value);
   return values;
 }

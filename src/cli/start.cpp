@@ -40,6 +40,7 @@ std::vector<std::vector<int>> local_masks(Communicator& comm) {
   const std::vector<std::string> all = gather_texts(comm, join(allowed_cores()));
   const auto first = static_cast<std::size_t>(comm.rank() - comm.local_rank());
   std::vector<std::vector<int>> masks;
+  masks.reserve(static_cast<std::size_t>(comm.local_size()));
   for (int local = 0; local < comm.local_size(); ++local) {
     masks.push_back(split_numbers(all[first + static_cast<std::size_t>(local)]));
   }
@@ -67,7 +68,7 @@ std::string settle_isa(const std::optional<Settled>& kept, Communicator& comm) {
         .values("instruction set " + kept->isa, cpu_isa_name(lowest))
         .on(0, comm.hosts()[0]);
   }
-  const std::string isa = cpu_isa_name(wanted);
+  std::string isa = cpu_isa_name(wanted);
   if (isa != cpu_isa()) limit_cpu_isa(isa);
   return isa;
 }

@@ -102,7 +102,7 @@ std::string save_checkpoint(const std::string& directory, const CheckpointMeta& 
   make_directory(directory);
   remove_leftovers(directory);
   const fs::path base(directory);
-  const std::string path = (base / fmt::format("{}{:010}", final_prefix, meta.step)).string();
+  std::string path = (base / fmt::format("{}{:010}", final_prefix, meta.step)).string();
   const TemporaryPath temporary(
       (base / fmt::format("{}{:010}_{}", temporary_prefix, meta.step, ::getpid())).string());
   make_directory(temporary.path());

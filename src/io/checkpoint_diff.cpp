@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -73,7 +75,7 @@ std::string distance_text(const std::vector<double>& a, const std::vector<double
   double most = 0;
   double most_relative = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof a[i]) == 0) continue;
+    if (std::bit_cast<std::uint64_t>(a[i]) == std::bit_cast<std::uint64_t>(b[i])) continue;
     if (count++ == 0) first = i;
     double distance = std::abs(a[i] - b[i]);
     if (std::isnan(distance)) distance = std::numeric_limits<double>::infinity();

@@ -90,7 +90,7 @@ class IdxFile {
 std::optional<std::string> find_idx(const std::string& directory, const std::string& stem,
                                     const std::string& kind) {
   for (const char separator : {'-', '.'}) {
-    const fs::path path = fs::path(directory) / (stem + separator + kind);
+    const fs::path path = fs::path(directory) / fmt::format("{}{}{}", stem, separator, kind);
     if (fs::exists(path)) return path.string();
     const std::string compressed = path.string() + ".gz";
     require(!fs::exists(compressed), ErrorKind::data, "'{}' is compressed; run gunzip on it first",

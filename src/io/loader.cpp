@@ -180,7 +180,7 @@ std::size_t Loader::State::bytes() const {
 }
 
 Loader::Loader(const Dataset& dataset, const Sampler& sampler, SliceAt slice_at,
-               LoaderOptions options)
+               const LoaderOptions& options)
     : state_(std::make_unique<State>(dataset, sampler, std::move(slice_at), options)) {}
 
 Loader::~Loader() = default;

@@ -50,7 +50,8 @@ class Loader {
   using SliceAt = std::function<std::optional<Slice>(std::int64_t index)>;
 
   // `dataset` and `sampler` must outlive the loader.
-  Loader(const Dataset& dataset, const Sampler& sampler, SliceAt slice_at, LoaderOptions options);
+  Loader(const Dataset& dataset, const Sampler& sampler, SliceAt slice_at,
+         const LoaderOptions& options);
   ~Loader();  // stops the threads within one read
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -2,6 +2,7 @@
 #include "train/progress_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/core.h>
@@ -14,7 +15,7 @@ constexpr std::chrono::milliseconds terminal_interval{100};
 constexpr std::chrono::seconds file_interval{5};
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = std::llround(seconds);
   if (whole >= 3600) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
   if (whole >= 60) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}s", whole);

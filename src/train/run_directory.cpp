@@ -71,7 +71,7 @@ std::string RunDirectory::create(const std::string& path, const std::string& nam
 std::string RunDirectory::open(const std::string& path) {
   std::error_code error;
   require(fs::is_directory(path, error), ErrorKind::output, "{}: no such run directory", path);
-  const std::string absolute = fs::absolute(path).lexically_normal().string();
+  std::string absolute = fs::absolute(path).lexically_normal().string();
   make_parts(absolute);
   return absolute;
 }

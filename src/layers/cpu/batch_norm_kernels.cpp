@@ -78,10 +78,13 @@ template <Mask mask>
 float masked_gradient(const GradientPlane& p, std::int64_t i, float x, const LaneNorm& norm,
                       int l) {
   const float g = p.output_gradient[i];
-  if constexpr (mask == Mask::none) return g;
-  const float y =
-      mask == Mask::output ? p.output[i] : (x - norm.mean[l]) * norm.factor[l] + norm.shift[l];
-  return y > 0 ? g : 0.0F;
+  if constexpr (mask == Mask::none) {
+    return g;
+  } else if constexpr (mask == Mask::output) {
+    return p.output[i] > 0 ? g : 0.0F;
+  } else {
+    return (x - norm.mean[l]) * norm.factor[l] + norm.shift[l] > 0 ? g : 0.0F;
+  }
 }
 
 template <int L, Mask mask, bool store>

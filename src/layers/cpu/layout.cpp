@@ -55,7 +55,8 @@ bool same_walk(const Blocking& a, const Blocking& b) {
 bool like_plain(const Shape& shape, Format format) {
   if (format == Format::plain) return true;
   if (format == Format::channels_last) return positions_of(shape) == 1 || shape[1] == 1;
-  return positions_of(shape) == 1 && shape[1] % block_of(format) == 0;
+  const int block = block_of(format);
+  return block > 0 && positions_of(shape) == 1 && shape[1] % block == 0;
 }
 
 }  // namespace
