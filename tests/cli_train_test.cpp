@@ -14,7 +14,6 @@ using annulus::testing::read_json;
 using annulus::testing::read_text;
 using annulus::testing::source_path;
 using annulus::testing::TemporaryDirectory;
-using annulus::testing::write_text;
 using nlohmann::json;
 
 namespace {

@@ -292,7 +292,8 @@ layers = [ { batch_norm = true, name = "bn" }, { linear = 2 } ]
     std::vector<float> inputs;
     std::vector<std::int32_t> labels(8, 0);
     for (int sample = 0; sample < 8; ++sample) {
-      for (int e = 0; e < 4; ++e) inputs.push_back(static_cast<float>(sample / 2 + 1));
+      const int rank = sample / 2;
+      for (int e = 0; e < 4; ++e) inputs.push_back(static_cast<float>(rank + 1));
     }
     DataSets sets;
     sets.train = std::make_unique<MemoryDataset>(Shape{1, 2, 2}, inputs, labels);

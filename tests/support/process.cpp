@@ -36,6 +36,7 @@ struct Pipe {
   dup2(out.write_end, STDOUT_FILENO);
   dup2(err.write_end, STDERR_FILENO);
   if (!command.directory.empty() && chdir(command.directory.c_str()) != 0) _exit(126);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): a forked child has one thread
   for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
