@@ -180,8 +180,14 @@ TEST_CASE("B91 eight ranks print no more than one does, and no control character
   const Finished eight = call_on(8, digits(directory / "eight", 2));
   REQUIRE(one.code == 0);
   REQUIRE(eight.code == 0);
-  const auto few = static_cast<double>(lines_of(one.err).size());
-  CHECK(std::abs(static_cast<double>(lines_of(eight.err).size()) - few) <=
-        std::max(1.0, 0.2 * few));
+  // Lines of progress come by the clock, and eight ranks on few cores are slower.
+  const auto untimed = [](const std::string& text) {
+    std::int64_t count = 0;
+    for (const std::string& line : lines_of(text)) {
+      count += line.find("samples/s") == std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(untimed(eight.err) == untimed(one.err));
   for (char c : eight.err + eight.out) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
 }
