@@ -81,7 +81,8 @@ float masked_gradient(const GradientPlane& p, std::int64_t i, float x, const Lan
   if constexpr (mask == Mask::none) {
     return g;
   } else if constexpr (mask == Mask::output) {
-    return p.output[i] > 0 ? g : 0.0F;
+    // This mask is used only where there is an output, which the analyser cannot see.
+    return p.output[i] > 0 ? g : 0.0F;  // NOLINT(clang-analyzer-core.NullDereference)
   } else {
     return (x - norm.mean[l]) * norm.factor[l] + norm.shift[l] > 0 ? g : 0.0F;
   }
