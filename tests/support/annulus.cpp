@@ -4,6 +4,14 @@
 #include <cstdlib>
 
 namespace annulus::testing {
+namespace {
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): never set here
+  return text == nullptr ? "" : text;
+}
+
+}  // namespace
 
 Finished call(const std::vector<std::string>& words) {
   Command command{{ANNULUS_BINARY}};
@@ -16,13 +24,10 @@ Finished call_on(int ranks, const std::vector<std::string>& words,
   Command command{{"mpirun", "--oversubscribe", "-n", std::to_string(ranks), ANNULUS_BINARY}};
   command.words.insert(command.words.end(), words.begin(), words.end());
   command.environment = environment;
-  // Open MPI leaks, and unloads the plugins that it leaked from before the leaks are reported, so
-  // that they cannot be suppressed by name. Leaks of our own are seen in the processes without
-  // mpirun.
-  const char* options =
-      std::getenv("ASAN_OPTIONS");  // NOLINT(concurrency-mt-unsafe): never set here
-  command.environment["ASAN_OPTIONS"] =
-      std::string(options == nullptr ? "" : options) + ":detect_leaks=0";
+  // Open MPI keeps memory to the end, and is not built for the sanitizers.
+  command.environment["ASAN_OPTIONS"] = variable("ASAN_OPTIONS") + ":detect_leaks=0";
+  command.environment["TSAN_OPTIONS"] =
+      variable("TSAN_OPTIONS") + ":ignore_noninstrumented_modules=1";
   return run(command);
 }
 
