@@ -235,7 +235,7 @@ TEST_CASE("B58 values of the wrong type or out of range are refused with key, va
   check_refused("optimizer.kind", "\"lamb\"", "\"sgd\" or \"adamw\"");
   check_refused("optimizer.schedule.gamma", "0", "number > 0");
   check_refused("batch.shards", "-1", "integer >= 0");
-  check_refused("threads", "-1", "integer >= 0");
+  check_refused("threads", "-1", "integer >= 0 and <= 1024");
   check_refused("train.max_seconds", "-1", "number >= 0");
   check_refused("train.log_every", "0", "integer >= 1");
   check_refused("train.save_every", "-1", "integer >= 0");

@@ -148,7 +148,7 @@ Schema describe(RunSpec& spec) {
       .key("threads", &spec.threads,
            "compute threads of a rank; 0: its share of the node's allowed cores")
       .at_least(0)
-      .unusual_above(1024);
+      .at_most(1024);
   schema.key("placement", &spec.placement, "off: leave ranks where the launcher put them")
       .one_of({"auto", "off"});
   schema.table("data", describe(spec.data), "data sets");

@@ -20,7 +20,9 @@
 namespace annulus {
 namespace {
 
-constexpr int socket_flags = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+// A stream, not packets: Linux 6.18 sometimes reports the end of a SOCK_SEQPACKET connection whose
+// peer has closed before the packet that is still waiting in it.
+constexpr int socket_flags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 Descriptor owned(int number, const char* what) {
   require(number >= 0, ErrorKind::resource, "{}", with_errno(what));
