@@ -2,6 +2,7 @@
 #include "core/error.h"
 
 #include <cerrno>
+#include <new>
 #include <system_error>
 
 namespace annulus {
@@ -60,6 +61,11 @@ Error& Error::on(int rank, std::string host) {
   return *this;
 }
 
+Error& Error::agreed(int rank, std::string host) {
+  agreed_ = true;
+  return on(rank, std::move(host));
+}
+
 std::string Error::text() const {
   std::string text;
   if (!where_.file.empty()) text += to_string(where_) + ": ";
@@ -72,6 +78,14 @@ std::string Error::text() const {
 
 void Error::compose() {
   text_ = rank_ < 0 ? text() : fmt::format("[rank {} on {}] {}", rank_, host_, text());
+}
+
+Error to_error(const std::exception& exception) {
+  if (const auto* ours = dynamic_cast<const Error*>(&exception)) return *ours;
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
+    return {ErrorKind::resource, "no memory is left for this rank"};
+  }
+  return {ErrorKind::bug, exception.what()};
 }
 
 std::string with_errno(const std::string& what) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -46,11 +47,15 @@ class Error : public std::runtime_error {
   Error& at(Location where);
   // The rank where it happened. The first call wins: an error that travels keeps its origin.
   Error& on(int rank, std::string host);
+  // The same for an error that all ranks throw, whichever it comes from: one line of one of them is
+  // enough, and they can end together.
+  Error& agreed(int rank, std::string host);
 
   ErrorKind kind() const { return kind_; }
   int exit_code() const { return static_cast<int>(kind_); }
   int rank() const { return rank_; }  // -1: not set
   const std::string& host() const { return host_; }
+  bool is_agreed() const { return agreed_; }
   const std::string& message() const { return message_; }
   const std::string& expected() const { return expected_; }
   const std::string& found() const { return found_; }
@@ -71,8 +76,12 @@ class Error : public std::runtime_error {
   Location where_;
   int rank_ = -1;
   std::string host_;
+  bool agreed_ = false;
   std::string text_;
 };
+
+// Any exception as an Error: lack of memory is of kind resource, what is not ours of kind bug.
+Error to_error(const std::exception& exception);
 
 // Throws an Error with a formatted message.
 template <class... Args>

@@ -4,20 +4,26 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/fault.h"
+#include "core/phase.h"
+
 namespace annulus {
 
-// What a rank is doing. Slow phases that are no fault (start, scan, evaluate, save, load) are apart
-// from training, so that nobody takes them for a hang.
-enum class Phase : std::uint8_t { start, scan, load, train, evaluate, save, finish };
-
-const char* name(Phase phase);
-
-// Where a rank is, for messages and for whoever watches it. Written by the trainer's thread, read
-// by any other; each field alone is consistent.
+// Where a rank is, for messages and for whoever watches it, and the faults that wait for it there.
+// Written by the threads of the rank that do its work, one at a time, read by any other; each field
+// alone is consistent.
 struct Progress {
-  std::atomic<Phase> phase{Phase::start};
+  std::atomic<int> rank{0};  // of the job; the launcher's until the ranks know each other
+  std::atomic<Phase> phase{Phase::join};
   std::atomic<std::int64_t> iteration{0};
   std::atomic<int> bucket{-1};  // the gradient bucket that is being reduced; -1: none
+  Faults faults;                // set before any other thread looks
+
+  // The rank is in `next` from now on. Does what is planned to go wrong there.
+  void enter(Phase next) {
+    phase = next;
+    faults.at_phase(rank, next);
+  }
 };
 
 }  // namespace annulus
