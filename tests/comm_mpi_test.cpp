@@ -202,7 +202,8 @@ const std::map<std::string, std::function<void(Communicator&)>> cases{
 int run_case(const char* name) {
   Progress progress;
   try {
-    const auto comm = join_job(progress);
+    const auto comm =
+        join_job(progress, [](const Error& error) { fmt::print(stderr, "{}\n", error.what()); });
     cases.at(name)(*comm);
     return 0;
   } catch (const Error& error) {

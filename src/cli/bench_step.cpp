@@ -68,7 +68,7 @@ struct Measurement {
 
 Measurement measure(Session& session, std::int64_t warmup, std::int64_t steps) {
   session.start_at(0);
-  session.progress().phase = Phase::train;
+  session.progress().enter(Phase::train);
   Measurement measurement;
   measurement.times.reserve(static_cast<std::size_t>(steps));
   std::int64_t iteration = 0;
@@ -144,7 +144,7 @@ void print_table(const Measurement& measurement, const std::vector<double>& work
 }  // namespace
 
 int run_bench_step(const BenchStepOptions& options) {
-  return run_job([&](Communicator& comm, Progress& progress) {
+  return run_job("bench step", [&](Communicator& comm, Progress& progress) {
     Log log(comm.rank());
     RunConfig config = load_one_config(comm, options, log);
     config.spec.data.has_test = false;  // a step needs no evaluation

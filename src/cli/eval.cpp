@@ -26,7 +26,7 @@ void print(const Metrics& metrics, bool json) {
 }  // namespace
 
 int run_eval(const EvalOptions& options) {
-  return run_job([&](Communicator& comm, Progress& progress) {
+  return run_job("eval", [&](Communicator& comm, Progress& progress) {
     Log log(comm.rank());
     RunConfig config = load_one_config(comm, options, log);
     require_test_data(config, comm);
@@ -37,14 +37,14 @@ int run_eval(const EvalOptions& options) {
     Replica replica(*config.graph, *start.device, seed, MemoryMode::planned);
     NamedState state;
     replica.add_to(state);
-    progress.phase = Phase::load;
+    progress.enter(Phase::load);
     agree(comm, [&] {
       if (comm.rank() == 0) load_checkpoint(options.weights, state, true);
     });
     broadcast_state(comm, state);
     replica.weights_changed();
 
-    progress.phase = Phase::evaluate;
+    progress.enter(Phase::evaluate);
     Evaluator evaluator(comm, replica, *data.test, loading_options(config.spec.data.test, seed),
                         evaluation_chunk(config.spec.batch));
     replica.bind();

@@ -16,9 +16,12 @@ int launcher_rank();
 // Prints an error on standard error as whole lines.
 void print_error(const Error& error);
 
-// Joins the job and runs `body` on every rank. An error that all ranks agreed on (it has the rank
-// it comes from) is printed by rank 0, and all ranks return its code together; any other is printed
-// by the rank that has it, which then ends the job.
-int run_job(const std::function<int(Communicator&, Progress&)>& body);
+// Joins the job and runs `body` on every rank; `command` is what the ranks were started for, and
+// must be the same on all. Returns the exit code.
+//
+// An error that all ranks share (Error::agreed) is printed by rank 0, and all end together. A rank
+// that fails alone prints its error at once and ends the job; the others, who wait for it, say
+// nothing. Of several that lost the same rank, one a node speaks.
+int run_job(const char* command, const std::function<int(Communicator&, Progress&)>& body);
 
 }  // namespace annulus

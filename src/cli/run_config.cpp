@@ -67,14 +67,15 @@ RunConfig load_one_config(Communicator& comm, const ConfigOptions& options, Log&
         fmt::format("{}: [sweep] has {} experiments and this command takes one; choose it with "
                     "--set",
                     options.config, configs.size()))
-        .on(0, comm.hosts()[0]);
+        .agreed(0, comm.hosts()[0]);
   }
   return std::move(configs.front());
 }
 
 void require_test_data(const RunConfig& config, const Communicator& comm) {
   if (config.spec.data.has_test) return;
-  throw Error(ErrorKind::usage, "the config has no [data.test] to evaluate").on(0, comm.hosts()[0]);
+  throw Error(ErrorKind::usage, "the config has no [data.test] to evaluate")
+      .agreed(0, comm.hosts()[0]);
 }
 
 }  // namespace annulus

@@ -66,7 +66,7 @@ std::string settle_isa(const std::optional<Settled>& kept, Communicator& comm) {
     throw Error(ErrorKind::resource,
                 "a processor of this job cannot do what the checkpoint was computed with")
         .values("instruction set " + kept->isa, cpu_isa_name(lowest))
-        .on(0, comm.hosts()[0]);
+        .agreed(0, comm.hosts()[0]);
   }
   std::string isa = cpu_isa_name(wanted);
   if (isa != cpu_isa()) limit_cpu_isa(isa);
@@ -80,7 +80,7 @@ void refuse_change(const Communicator& comm, const char* key, std::int64_t kept,
       ErrorKind::usage,
       fmt::format("'{}' belongs to the arithmetic of a run and cannot change when it goes on", key))
       .values(fmt::format("{} as in the checkpoint", kept), std::to_string(wanted))
-      .on(0, comm.hosts()[0]);
+      .agreed(0, comm.hosts()[0]);
 }
 
 DeviceKind device_kind(const RunSpec& spec, Log& log) {
@@ -125,7 +125,7 @@ Start start_job(RunConfig& config, const std::optional<Settled>& kept, Communica
                 "batch.shards below the number of ranks")
         .values(fmt::format("at most {} shards", config.spec.batch.global),
                 std::to_string(start.settled.shards))
-        .on(0, comm.hosts()[0]);
+        .agreed(0, comm.hosts()[0]);
   }
   config.spec.batch.shards = start.settled.shards;
   config.spec.threads = start.settled.threads;

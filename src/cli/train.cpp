@@ -11,7 +11,6 @@
 #include "cli/summary.h"
 #include "cli/version.h"
 #include "comm/agree.h"
-#include "core/fault.h"
 #include "train/trainer.h"
 
 namespace annulus {
@@ -155,7 +154,7 @@ class Experiment {
     meta.config = config_.text();
     meta.data = session.train_data().fingerprint();
     meta.versions = versions_line();
-    Trainer trainer(session, directory, meta, start.settled, signals_, faults_, log_);
+    Trainer trainer(session, directory, meta, start.settled, signals_, progress_.faults, log_);
     if (!checkpoint.empty()) trainer.resume(checkpoint);
     const TrainResult result = trainer.run();
 
@@ -192,14 +191,13 @@ class Experiment {
   Progress& progress_;
   StopSignals& signals_;
   Log& log_;
-  Faults faults_ = Faults::from_environment();
 };
 
 }  // namespace
 
 int run_train(const TrainOptions& options) {
   StopSignals signals;  // before any other thread
-  return run_job([&](Communicator& comm, Progress& progress) {
+  return run_job("train", [&](Communicator& comm, Progress& progress) {
     Log log(comm.rank());
     std::vector<RunConfig> configs = load_configs(comm, options, log);
     for (RunConfig& config : configs) {

@@ -9,14 +9,18 @@
 
 namespace annulus {
 
+std::string program_line() {
+  return fmt::format("annulus {} ({})", version_number, build_id);
+}
+
 std::string version_text() {
-  return fmt::format("annulus {} ({})\noneDNN {}\nMPI {}\nHDF5 {}\nCUDA not in this build",
-                     version_number, build_id, onednn_version(), mpi_version(), hdf5_version());
+  return fmt::format("{}\noneDNN {}\nMPI {}\nHDF5 {}\nCUDA not in this build", program_line(),
+                     onednn_version(), mpi_version(), hdf5_version());
 }
 
 std::string versions_line() {
-  return fmt::format("annulus {} ({}), oneDNN {}, MPI {}, HDF5 {}", version_number, build_id,
-                     onednn_version(), mpi_version(), hdf5_version());
+  return fmt::format("{}, oneDNN {}, MPI {}, HDF5 {}", program_line(), onednn_version(),
+                     mpi_version(), hdf5_version());
 }
 
 }  // namespace annulus

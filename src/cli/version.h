@@ -7,7 +7,9 @@ namespace annulus {
 
 // "annulus 0.1.0 (build id)" and the libraries that it runs with, a line each.
 std::string version_text();
-// The same on one line, for checkpoints and summaries.
+// Its first line.
+std::string program_line();
+// All of it on one line, for checkpoints and summaries.
 std::string versions_line();
 
 }  // namespace annulus

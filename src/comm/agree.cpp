@@ -21,10 +21,8 @@ std::optional<Error> error_of(const Communicator& comm, const std::function<void
   std::optional<Error> error;
   try {
     work();
-  } catch (const Error& ours) {
-    error = ours;
-  } catch (const std::exception& other) {
-    error = Error(ErrorKind::bug, other.what());
+  } catch (const std::exception& exception) {
+    error = to_error(exception);
   }
   const std::string& host = comm.hosts()[static_cast<std::size_t>(comm.node())];
   if (error && comm.size() > 1) error->on(comm.rank(), host);
@@ -78,7 +76,7 @@ Error unpack(const std::string& text) {
   where.column = fields.take_number();
   error.at(std::move(where));
   const int rank = fields.take_number();
-  if (rank >= 0) error.on(rank, fields.take());
+  error.agreed(rank, fields.take());
   return error;
 }
 

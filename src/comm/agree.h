@@ -11,8 +11,8 @@ namespace annulus {
 // The ways to take a decision that leads to a collective, so that no rank goes a way of its own.
 // All are collective.
 
-// Every rank does `work`. If it throws an Error on any rank, all ranks throw the error of the
-// lowest such rank, with its kind, rank and host; other exceptions count as Error (bug).
+// Every rank does `work`. If it throws on any rank, all ranks throw the error of the lowest such
+// rank (as to_error gives it), with its kind, rank and host, as an agreed one.
 void agree(Communicator& comm, const std::function<void()>& work);
 
 // Rank 0 alone does `work`; all ranks get its text, or throw its error.

@@ -57,9 +57,19 @@ class Communicator {
   // Bytes that this rank has sent to other nodes since the start.
   virtual std::int64_t bytes_between_hosts() const = 0;
 
+  // Of ranks that fail apart from each other on one node, whether this is the first to ask: so that
+  // one speaks for all that lost the same peer. No collective.
+  virtual bool first_to_fail() = 0;
   // Ends the job, all ranks of it, with this exit code (a failure is never turned into 0). For
   // faults that the others do not know of; a decision they share ends by agree() instead.
   [[noreturn]] virtual void abort(int code) = 0;
 };
+
+// The host that a rank runs on.
+inline const std::string& host_of(const Communicator& comm, int rank) {
+  std::size_t node = 0;
+  for (int end = comm.ranks_by_node()[0]; rank >= end; end += comm.ranks_by_node()[node]) ++node;
+  return comm.hosts()[node];
+}
 
 }  // namespace annulus

@@ -133,7 +133,7 @@ class Group {
     try {
       f();
     } catch (Error& error) {
-      error.on(roster_.rank, roster_.hosts[static_cast<std::size_t>(roster_.node())]);
+      error.on(roster_.rank, roster_.host_of(roster_.rank));
       throw;
     }
   }

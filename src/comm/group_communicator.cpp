@@ -52,7 +52,10 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<Group> group) : group_(std:
   if (size() == 1) return;
   meeting_ = std::make_unique<Meeting>(*group_);
   exchange_ = std::make_unique<Exchange>(exchange_of_all(*group_));
-  group_->run([&] { meeting_->connect(group_->task("the start of the ranks")); });
+  group_->run([&] {
+    group_->progress().enter(Phase::segments);
+    meeting_->connect(group_->task("the start of the ranks"));
+  });
 }
 
 template <class Move>
@@ -147,15 +150,23 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int color, int key) {
   auto group = std::make_shared<Group>(make_roster(me, nodes, names), group_->worker(),
                                        std::move(transport), group_->progress());
   group->set_timeout(group_->timeout());
-  return std::make_unique<GroupCommunicator>(std::move(group));
+  const Phase phase = group_->progress().phase;
+  auto part = std::make_unique<GroupCommunicator>(std::move(group));
+  group_->progress().phase = phase;
+  return part;
 }
 
 std::unique_ptr<GradientReducer> GroupCommunicator::make_reducer(const ReducerLayout& layout) {
   std::unique_ptr<WindowReducer> reducer;
-  agree(*this, [&] { reducer = std::make_unique<WindowReducer>(group_, layout); });
+  agree(*this, [&] {
+    group_->progress().enter(Phase::reducer);
+    reducer = std::make_unique<WindowReducer>(group_, layout);
+  });
   if (size() == 1) return reducer;
-  collective({Call::make_reducer, 0, 0, 0, reducer->layout_hash()},
-             [&](const Task& task) { reducer->connect(task); });
+  collective({Call::make_reducer, 0, 0, 0, reducer->layout_hash()}, [&](const Task& task) {
+    group_->progress().enter(Phase::windows);
+    reducer->connect(task);
+  });
   return reducer;
 }
 

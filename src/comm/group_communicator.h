@@ -34,6 +34,7 @@ class GroupCommunicator final : public Communicator {
   void set_timeout(double seconds) override { group_->set_timeout(seconds); }
   std::unique_ptr<GradientReducer> make_reducer(const ReducerLayout& layout) override;
   std::int64_t bytes_between_hosts() const override { return group_->bytes_between_nodes(); }
+  bool first_to_fail() override { return !meeting_ || meeting_->first_to_fail(); }
   [[noreturn]] void abort(int code) override;
 
   // For tests.

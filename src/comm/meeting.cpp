@@ -38,6 +38,7 @@ struct Meeting::Board {
   // The rest is the node's first rank's.
   Word released;
   Verdict verdict;
+  std::atomic<bool> failed{false};
 };
 
 const char* name(Call call) {
@@ -115,7 +116,12 @@ void Meeting::meet(const Task& task, const Signature& mine) {
   };
   throw Error(ErrorKind::bug, "ranks call different collectives")
       .values(said(verdict.least_rank, verdict.least),
-              said(verdict.greatest_rank, verdict.greatest));
+              said(verdict.greatest_rank, verdict.greatest))
+      .agreed(verdict.least_rank, group_.roster().host_of(verdict.least_rank));
+}
+
+bool Meeting::first_to_fail() {
+  return !board(0).failed.exchange(true);
 }
 
 void Meeting::lead(const Task& task) {

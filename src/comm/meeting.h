@@ -48,6 +48,8 @@ class Meeting {
 
   // Error (bug) on all ranks, with two of the calls, where not all are equal.
   void meet(const Task& task, const Signature& mine);
+  // Whether no other rank of the node has asked before. From any thread.
+  bool first_to_fail();
 
  private:
   struct Board;

@@ -23,9 +23,13 @@ bool Roster::even() const {
                      [&](int ranks) { return ranks == ranks_by_node.front(); });
 }
 
+const std::string& Roster::host_of(int of_rank) const {
+  const int node_of_rank = node_of[static_cast<std::size_t>(of_rank)];
+  return hosts[static_cast<std::size_t>(node_of_rank)];
+}
+
 std::string Roster::name(int of_rank) const {
-  const auto node = static_cast<std::size_t>(node_of[static_cast<std::size_t>(of_rank)]);
-  return fmt::format("rank {} ({})", of_rank, hosts[node]);
+  return fmt::format("rank {} ({})", of_rank, host_of(of_rank));
 }
 
 std::string Roster::names(std::span<const int> of_ranks) const {

@@ -24,6 +24,7 @@ struct Roster {
   // Whether the ranks of each node are consecutive, and each node has as many.
   bool consecutive() const;
   bool even() const;
+  const std::string& host_of(int of_rank) const;
   // "rank 3 (h1)", for messages.
   std::string name(int of_rank) const;
   std::string names(std::span<const int> of_ranks) const;

@@ -66,7 +66,7 @@ DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train) {
 DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train, Communicator& comm,
                    Progress& progress) {
   DataSets sets;
-  progress.phase = Phase::scan;
+  progress.enter(Phase::scan);
   agree(comm, [&] { sets = open_data(spec, graph, want_train); });
   progress.phase = Phase::start;
   return sets;
@@ -146,6 +146,7 @@ Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, Communi
       replica_(graph, device, static_cast<std::uint64_t>(spec.seed), memory_mode(spec)) {
   const auto seed = static_cast<std::uint64_t>(spec.seed);
   agree(comm_, [&] {
+    progress_.enter(Phase::model);
     plan_.emplace(data_.train->size(), spec.batch.global, spec.batch.shards, spec.data.drop_last);
     total_ = updates_of_run(spec.train, plan_->steps_per_epoch());
     schedule_.emplace(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global), total_,

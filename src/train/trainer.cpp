@@ -82,7 +82,7 @@ Trainer::Trainer(Session& session, const RunDirectory& directory, CheckpointMeta
 }
 
 void Trainer::resume(const std::string& checkpoint) {
-  session_.progress().phase = Phase::load;
+  session_.progress().enter(Phase::load);
   agree(session_.comm(), [&] {
     if (session_.comm().rank() == 0) load_checkpoint(checkpoint, state_, false);
   });
@@ -100,7 +100,7 @@ TrainResult Trainer::run() {
   line_.emplace(comm.rank(), session_.total_updates() - first_update_);
   session_.start_at(counters_.iteration);
 
-  session_.progress().phase = Phase::train;
+  session_.progress().enter(Phase::train);
   bool stopped = false;
   while (counters_.update < session_.total_updates() && !stopped) {
     faults_.at_iteration(comm.rank(), counters_.iteration);
@@ -115,7 +115,7 @@ TrainResult Trainer::run() {
   }
   if (!stopped) evaluate();
   save();
-  session_.progress().phase = Phase::finish;
+  session_.progress().enter(Phase::finish);
   return result(stopped);
 }
 
@@ -132,7 +132,7 @@ void Trainer::check_numbers(const StepReport& report) {
                   "lower optimizer.lr or look at the data",
                   loss ? "loss" : "gradient", counters_.iteration,
                   loss ? fmt::format(" (shard {})", report.bad_shard) : "", counters_.update));
-  throw error.on(rank, session_.host_of(rank));
+  throw error.agreed(rank, session_.host_of(rank));
 }
 
 bool Trainer::stop_requested() {
@@ -216,7 +216,7 @@ bool Trainer::due(std::int64_t every, std::int64_t every_epochs) const {
 
 void Trainer::evaluate() {
   if (session_.evaluator() == nullptr || evaluated_update_ == counters_.update) return;
-  session_.progress().phase = Phase::evaluate;
+  session_.progress().enter(Phase::evaluate);
   test_ = session_.evaluator()->run();
   evaluated_update_ = counters_.update;
   session_.progress().phase = Phase::train;
@@ -236,7 +236,7 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (saved_update_ == counters_.update) return;
-  session_.progress().phase = Phase::save;
+  session_.progress().enter(Phase::save);
   agree(session_.comm(), [&] {
     if (session_.comm().rank() != 0) return;
     meta_.step = counters_.update;

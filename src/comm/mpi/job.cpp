@@ -40,7 +40,8 @@ void require_launched_size(const Launch& launch, int size) {
                           "process would train alone. annulus was built with another MPI than "
                           "that of this mpirun or srun: use the one it was built with",
                           launch.variable))
-      .values(fmt::format("{} ranks", launch.ranks), fmt::format("{}", size));
+      .values(fmt::format("{} ranks", launch.ranks), fmt::format("{}", size))
+      .agreed(0, host_name());
 }
 
 Place find_place(int rank, int pretended) {
@@ -93,26 +94,32 @@ Membership arrange(std::shared_ptr<MpiSession> session, const Place& mine, int r
           std::make_unique<MpiTransport>(std::move(session), comm)};
 }
 
-// All of it on the communication thread.
-Membership start(const Launch& launch, Worker& worker) {
-  auto session = std::make_shared<MpiSession>();
+// All of it on the communication thread. From where one rank alone may fail, `session` is there.
+Membership start(const Launch& launch, Worker& worker, Progress& progress,
+                 std::shared_ptr<MpiSession>& session) {
+  auto opened = std::make_shared<MpiSession>();
   int rank = 0;
   int size = 0;
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   require_launched_size(launch, size);
-  int pretended = pretended_nodes(read_environment);
-  check_mpi(MPI_Bcast(&pretended, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  progress.rank = rank;
+  session = std::move(opened);
   worker.set_idle([weak = std::weak_ptr(session)] {
     if (const auto alive = weak.lock()) alive->progress();
   });
+  progress.enter(Phase::join);
+  int pretended = rank == 0 ? pretended_nodes(read_environment) : 0;
+  check_mpi(MPI_Bcast(&pretended, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
   const Place place = find_place(rank, pretended);
-  return arrange(std::move(session), place, rank, size);
+  Membership membership = arrange(session, place, rank, size);
+  progress.rank = membership.roster.rank;
+  return membership;
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> join_job(Progress& progress) {
+std::unique_ptr<Communicator> join_job(Progress& progress, const Report& report) {
   const Launch launch = detect_launch(read_environment);
   if (!launch.present) {
     const std::string host = host_name();
@@ -120,11 +127,25 @@ std::unique_ptr<Communicator> join_job(Progress& progress) {
     return std::make_unique<GroupCommunicator>(std::make_shared<Group>(
         make_roster(0, {&node, 1}, {&host, 1}), nullptr, nullptr, progress));
   }
+  // What a rank that fails holds until the end: it would wait for the others to let it go.
   auto worker = std::make_shared<Worker>();
+  std::shared_ptr<MpiSession> session;
   Membership membership;
-  worker->run(start_seconds, [&] { membership = start(launch, *worker); });
-  return std::make_unique<GroupCommunicator>(std::make_shared<Group>(
-      std::move(membership.roster), std::move(worker), std::move(membership.transport), progress));
+  std::shared_ptr<Group> group;
+  try {
+    worker->run(start_seconds, [&] { membership = start(launch, *worker, progress, session); });
+    group = std::make_shared<Group>(std::move(membership.roster), worker,
+                                    std::move(membership.transport), progress);
+    return std::make_unique<GroupCommunicator>(group);
+  } catch (const std::exception& exception) {
+    const bool stuck = worker->stuck();
+    if (!stuck && !session) throw;
+    Error error = to_error(exception);
+    error.on(progress.rank, host_name());
+    report(error);
+    if (!stuck) session->abort(error.exit_code());
+    std::_Exit(error.exit_code());  // its thread is in MPI, and may never come back
+  }
 }
 
 }  // namespace annulus
