@@ -99,6 +99,78 @@ TEST_CASE("exit codes are those of the design") {
   CHECK(call({"checkpoint", "verify", directory / "none"}).code == 4);
 }
 
+TEST_CASE("a word that is no command is named, with the one that was meant") {
+  const Finished near = call({"trian", "x.toml"});
+  CHECK(near.code == 2);
+  CHECK(near.err == "annulus: 'trian' is no command of 'annulus'; did you mean 'train'?\n");
+  const Finished sub = call({"data", "zzz"});
+  CHECK(sub.code == 2);
+  CHECK(sub.err ==
+        "annulus: 'zzz' is no command of 'data'; there are import, info, verify, synth\n");
+  const Finished range = call({"bench", "step", "x.toml", "--steps", "0"});
+  CHECK(range.code == 2);
+  CHECK(range.err.find("Value 0 not in range 1 to 1000000000") != std::string::npos);
+  CHECK(call({"train", "x.toml", "--run-dir", ""}).code == 2);
+}
+
+TEST_CASE("a model that no machine holds is planned at once and refused with both numbers") {
+  TemporaryDirectory directory;
+  write_text(directory / "big.toml",
+             "[data]\nsynthetic = true\n[batch]\nglobal = 64\n[train]\nsteps = 3\n"
+             "[model]\ninput = [100000]\nclasses = 10\n"
+             "layers = [ { linear = 300000 }, { linear = 10 } ]\n");
+  const Finished check = call({"check", directory / "big.toml", "--json"});
+  INFO(check.err);
+  REQUIRE(check.code == 0);
+  CHECK(json::parse(check.out)["memory_per_rank_bytes"].get<double>() > 3e11);
+  CHECK(check.err.find("on this machine: not enough memory") != std::string::npos);
+  const Finished train = call({"train", directory / "big.toml", "--run-dir", directory / "run"});
+  CHECK(train.code == 5);
+  CHECK(train.err.find("annulus: resources: not enough memory for 1 rank") != std::string::npos);
+  CHECK(!std::filesystem::exists(directory / "run"));
+}
+
+TEST_CASE("a run that is refused before its first step leaves no directory, and touches none") {
+  TemporaryDirectory directory;
+  const std::string config = source_path("configs/digits.toml");
+  const std::string run_dir = directory / "run";
+  const std::vector<std::vector<std::string>> refused = {
+      {"--set", "data.train.file=nowhere.h5"},
+      {"--set", "batch.global=5000", "--set", "data.drop_last=true"},
+      {"--set", "batch.global=2"},
+      {"--resume-from", directory / "nothing"}};
+  for (std::vector<std::string> words : refused) {
+    CAPTURE(words[1]);
+    words.insert(words.begin(), {"train", config, "--run-dir", run_dir});
+    const Finished finished = call(words);
+    CHECK(finished.code >= 2);
+    CHECK(finished.code <= 4);
+    CHECK(!std::filesystem::exists(run_dir));
+  }
+  REQUIRE(call({"train", config, "--run-dir", run_dir, "--set", "train.steps=2"}).code == 0);
+  const std::string summary = read_text(run_dir + "/summary.json");
+  const Finished resumed =
+      call({"train", config, "--run-dir", run_dir, "--resume", "--set", "batch.shards=7"});
+  CHECK(resumed.code == 2);
+  CHECK(read_text(run_dir + "/summary.json") == summary);
+}
+
+TEST_CASE("check of a sweep prints one list; a sweep is looked at whole before its first run") {
+  TemporaryDirectory directory;
+  const std::string config = source_path("configs/digits.toml");
+  const Finished check =
+      call({"check", config, "--json", "--set", "sweep.\"optimizer.lr\"=[0.1, 0.2]"});
+  REQUIRE(check.code == 0);
+  CHECK(json::parse(check.out).size() == 2);
+  const std::string good = source_path("data/digits.h5");
+  const Finished sweep =
+      call({"train", config, "--run-dir", directory / "runs", "--set", "train.steps=2", "--set",
+            "sweep.\"data.train.file\"=[\"" + good + "\", \"nowhere.h5\"]"});
+  CHECK(sweep.code == 3);
+  CHECK(sweep.err.find("nowhere.h5") != std::string::npos);
+  CHECK(!std::filesystem::exists(directory / "runs"));
+}
+
 TEST_CASE("data synth, info and verify agree on a file") {
   TemporaryDirectory directory;
   const std::string file = directory / "random.h5";

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -130,6 +131,9 @@ TEST_CASE("a config that cannot be read is an error with the reason") {
         fmt::format("'{}' cannot be read: No such file or directory (errno 2)", dir / "no.toml"));
   CHECK(error_of(dir / "") ==
         fmt::format("'{}' cannot be read: Is a directory (errno 21)", dir / ""));
+  REQUIRE(mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  CHECK(error_of(dir / "pipe") == fmt::format("'{}' is not a regular file", dir / "pipe"));
+  CHECK(error_of("/dev/zero") == "'/dev/zero' is not a regular file");
   const std::string path = dir.write("\u00e4 \u6570.toml", "x = \"\xFF\"");
   CHECK(error_of(path) == path + ": not UTF-8 at byte 5");
 }
@@ -280,6 +284,13 @@ TEST_CASE("a sweep is a grid with the last key fastest") {
   REQUIRE(none.size() == 1);
   CHECK(to_string(none[0]) == "{ name = \"x\" }");
   CHECK(to_string(expand_sweep(with_sets("name = \"x\"\n[sweep]", {}))[0]) == "{ name = \"x\" }");
+}
+
+TEST_CASE("experiments of a sweep that would share a name are an error") {
+  CHECK_THROWS_WITH_AS(
+      expand_sweep(parse_config("name = \"x\"\n[sweep]\na = [\"b c\", \"b_c\"]", "exp.toml")),
+      doctest::Contains("exp.toml:2:1: two experiments of [sweep] have the name \"x-a=b_c\""),
+      Error);
 }
 
 TEST_CASE("a sweep that spans nothing is an error with its place") {

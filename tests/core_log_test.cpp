@@ -89,11 +89,12 @@ TEST_CASE("B91 rank 0 speaks on the terminal, the others only in their files") {
   CHECK(speak(12) == "");
   for (const char* name : {"rank_0000.log", "rank_0012.log"}) {
     const std::vector<std::string> lines = lines_of(dir.file(name));
-    REQUIRE(lines.size() == 4);
-    CHECK(lines[0].substr(23) == " info step 2");
-    CHECK(lines[1].substr(23) == " warning slow 3");
-    CHECK(lines[2].substr(23) == " debug detail 4");
-    CHECK(lines[3].substr(23) == " info progress");
+    REQUIRE(lines.size() == 5);
+    CHECK(lines[0].substr(23) == " info before 1");  // what came before the file was there
+    CHECK(lines[1].substr(23) == " info step 2");
+    CHECK(lines[2].substr(23) == " warning slow 3");
+    CHECK(lines[3].substr(23) == " debug detail 4");
+    CHECK(lines[4].substr(23) == " info progress");
     CHECK(lines[0][4] == '-');
     CHECK(lines[0][19] == '.');
   }
@@ -163,8 +164,43 @@ TEST_CASE("a log file that cannot be written is an error of output") {
     FAIL("a file is no directory");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::output);
-    CHECK(std::string(error.what()).find("the log cannot be written: ") == 0);
+    CHECK(std::string(error.what()) ==
+          "cannot write log '" + dir.path() + "/file/sub/rank_0000.log': Not a directory");
   }
+}
+
+TEST_CASE("a log on a full disk is one warning on the terminal of any rank, and the run goes on") {
+  const Directory dir;
+  for (const char* name : {"rank_0000.log", "rank_0002.log"}) {
+    fs::create_symlink("/dev/full", fs::path(dir.path()) / name);
+  }
+  const auto speak = [&](int rank) {
+    return dir.terminal([&] {
+      Log log(rank);
+      log.open_file(dir.path());
+      for (int i = 0; i < 3; ++i) log.file_only("line");
+      log.info("done");
+    });
+  };
+  const std::string rest = ": No space left on device; the run goes on without\n";
+  CHECK(speak(0) ==
+        "annulus: warning: cannot write log '" + dir.path() + "/rank_0000.log'" + rest + "done\n");
+  CHECK(speak(2) ==
+        "annulus: warning: [rank 2] cannot write log '" + dir.path() + "/rank_0002.log'" + rest);
+}
+
+TEST_CASE(
+    "an error that is printed at the end is in the rank's file before, and not printed twice") {
+  const Directory dir;
+  CHECK(dir.terminal([&] {
+    Log log(0);
+    log.error_in_file("there is no file yet");
+    log.open_file(dir.path());
+    log.error_in_file("output: no room\x1b");
+  }) == "");
+  const std::vector<std::string> lines = lines_of(dir.file("rank_0000.log"));
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].substr(23) == " error output: no room?");
 }
 
 }  // namespace annulus

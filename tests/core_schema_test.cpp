@@ -228,8 +228,9 @@ TEST_CASE("paths are relative to their file, or to the working directory") {
   schema.fill(table, "", problems);
   CHECK(spec.file == (here / "x/a.h5").string());
   table.set("file", {std::string(), {}});
-  schema.fill(table, "", problems);
-  CHECK(spec.file.empty());
+  const std::size_t before = problems.count();
+  schema.fill(table, "", problems);  // what a script's empty variable leaves
+  CHECK(problems.count() == before + 1);
 }
 
 TEST_CASE("a key of its own form reads itself") {

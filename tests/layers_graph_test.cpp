@@ -154,7 +154,7 @@ TEST_CASE("the last layer must give what the loss needs") {
   CHECK(has(problems_of(model("{ conv = 4 }, { global_avg_pool = true }")),
             "{ flatten = true } may be missing"));
   CHECK(problems_of(model("{ conv = 4 }") + "[loss]\nkind = \"mean_squared_error\"\n") == "");
-  CHECK(has(problems_of("[model]\nlayers = [ { linear = 9 } ]\n"), "set 'model.input'"));
+  CHECK(has(problems_of("[model]\nlayers = [ { linear = 9 } ]\n"), "missing key 'input'"));
 }
 
 TEST_CASE("shared layers use the parameters of the first, which are ready after the last use") {

@@ -58,13 +58,15 @@ std::vector<Allocation> allocations_of_steps(Communicator& comm, const std::stri
   text.replace(text.find("FILE"), 4, file);
   RunSpec spec;
   Problems problems;
-  read_run_spec(parse_config(text, "test.toml"), spec, problems);
+  const Value config = parse_config(text, "test.toml");
+  read_run_spec(config, spec, problems);
   const Graph graph(std::move(spec.model), problems);
   problems.throw_if_any();
   const auto device = make_device(DeviceKind::cpu, Placement{});
   Progress progress;
-  Session session(spec, graph, open_data(spec, graph, true, comm, progress), comm, *device,
-                  progress);
+  DataSets data = open_data(spec, graph, true, comm, progress);
+  const RunPlan plan = plan_run(spec, graph, config, data.train->size());
+  Session session(spec, graph, std::move(data), plan, comm, *device, progress);
   session.start_at(0);
   for (std::int64_t i = 0; i < warmup_steps; ++i) session.step().run(i, i, false);
   start_noting();
@@ -100,8 +102,9 @@ int count_faults(const std::vector<Allocation>& allocations, int rank) {
 
 int run_test() {
   Progress progress;
-  const std::unique_ptr<Communicator> comm =
-      join_job(progress, [](const Error& error) { std::puts(error.what()); });
+  const std::unique_ptr<Communicator> comm = join_job(progress, [](const Error& error) {
+    std::puts(error.what());
+  });
   const TemporaryDirectory directory;  // each rank its own copy of the same data
   SyntheticFile data;
   data.samples = 50;

@@ -10,6 +10,7 @@
 #include "support/training.h"
 
 using annulus::DataSets;
+using annulus::Error;
 using annulus::RandomStream;
 using annulus::RandomUse;
 using annulus::Shape;
@@ -408,4 +409,26 @@ TEST_CASE("a loss that is not finite is seen by every rank, and changes nothing"
     return sets;
   };
   for (const RankOutcome& outcome : train({config, data, 3})) CHECK(outcome.weights.at(0) == 1.0F);
+}
+
+TEST_CASE("a test loss that is not finite ends every rank with the samples and the rank") {
+  const std::string config = with(with(linear_model, "SHARDS", "evaluate = 2"), "OPTIONS", "");
+  const auto data = [] {
+    DataSets sets = one_to_ten();
+    std::vector<float> x(7, 1.0F);
+    x[5] = std::nanf("");
+    sets.test = std::make_unique<MemoryDataset>(Shape{1}, x, std::vector<float>(7, 0.0F));
+    return sets;
+  };
+  for (int ranks : {1, 3}) {
+    CAPTURE(ranks);
+    try {
+      train({config, data, ranks});
+      FAIL("an evaluation of NaN");
+    } catch (const Error& error) {
+      CHECK(error.exit_code() == 6);
+      CHECK(error.text().find("not finite at samples 4 to 5;") != std::string::npos);
+      CHECK(error.rank() == ranks - 1);  // chunks 0 | 1 | 2 3
+    }
+  }
 }

@@ -149,9 +149,10 @@ int run_bench_step(const BenchStepOptions& options) {
     RunConfig config = load_one_config(comm, options, log);
     config.spec.data.has_test = false;  // a step needs no evaluation
     Start start = start_job(config, std::nullopt, comm, log);
-    Session session(config.spec, *config.graph,
-                    open_data(config.spec, *config.graph, true, comm, progress), comm,
-                    *start.device, progress);
+    DataSets data = open_data(config.spec, *config.graph, true, comm, progress);
+    const RunPlan plan = agree_on_plan(config, data, comm, log);
+    Session session(config.spec, *config.graph, std::move(data), plan, comm, *start.device,
+                    progress);
     const Measurement measurement = measure(session, options.warmup, options.steps);
     const std::vector<double> work = work_by_rank(measurement, comm);
     if (comm.rank() != 0) return 0;

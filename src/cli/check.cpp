@@ -4,9 +4,11 @@
 
 #include "cli/commands.h"
 #include "cli/run_config.h"
+#include "core/host_memory.h"
 #include "core/placement.h"
 #include "io/json.h"
 #include "train/memory_estimate.h"
+#include "train/run_plan.h"
 #include "train/session.h"
 
 namespace annulus {
@@ -25,29 +27,62 @@ struct Findings {
 // The number of training samples: the file's where there is one, else what the config says of it.
 std::int64_t count_samples(const RunConfig& config, std::vector<std::string>& warnings) {
   const RunSpec& spec = config.spec;
-  if (spec.data.synthetic || std::filesystem::exists(spec.data.train.file)) {
+  std::error_code error;
+  if (spec.data.synthetic || std::filesystem::exists(spec.data.train.file, error)) {
     return open_data(spec, *config.graph, true).train->size();
   }
   warnings.push_back(fmt::format(
-      "{}: no such data file; {}", spec.data.train.file,
+      "{}; {}",
+      spec.data.has_train ? spec.data.train.file + ": no such data file"
+                          : "no [data.train], without which nothing can be trained",
       spec.data.samples > 0 ? fmt::format("planned with data.samples = {}", spec.data.samples)
                             : "set data.samples to plan without it"));
   return spec.data.samples;
 }
 
-std::vector<std::pair<std::int64_t, double>> learning_rates(const RunSpec& spec,
-                                                            std::int64_t updates,
-                                                            std::int64_t steps_per_epoch) {
+std::vector<std::pair<std::int64_t, double>> learning_rates(const RunPlan& plan) {
   constexpr std::int64_t points = 10;
-  const Schedule schedule(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global),
-                          updates, steps_per_epoch);
   std::vector<std::pair<std::int64_t, double>> rates;
   for (std::int64_t i = 0; i <= points; ++i) {
-    const std::int64_t update = share_of(updates - 1, i, points).begin;
+    const std::int64_t update = share_of(plan.updates - 1, i, points).begin;
     if (rates.empty() || rates.back().first < update)
-      rates.emplace_back(update, schedule.lr(update));
+      rates.emplace_back(update, plan.schedule.lr(update));
   }
   return rates;
+}
+
+// What one rank needs on this machine's processor. The last rank's share of the shards is the
+// largest.
+MemoryEstimate memory_of_rank(const RunSpec& spec, const Graph& graph, const BatchPlan& batches,
+                              std::int64_t ranks) {
+  Placement placement;
+  placement.threads = static_cast<int>(spec.threads > 0 ? spec.threads : allowed_cores().size());
+  apply(placement);
+  const auto device = make_device(DeviceKind::cpu, placement);
+  const Span64 own = share_of(batches.shards(), ranks - 1, ranks);
+  Replica replica(graph, *device, static_cast<std::uint64_t>(spec.seed), MemoryMode::planned);
+  replica.prepare(Mode::train, batches.shard_sizes(own));
+  if (spec.data.has_test) {
+    const std::int64_t chunk[] = {evaluation_chunk(spec.batch)};
+    replica.prepare(Mode::evaluate, chunk);
+  }
+  return estimate_memory(spec, replica, batches, own, ranks);
+}
+
+// What will run here or elsewhere, but is worth a second look.
+void warn(const RunSpec& spec, const RunPlan& plan, const MemoryEstimate& memory,
+          std::int64_t ranks, std::vector<std::string>& warnings) {
+  for (const std::string& doubt : doubts(plan, ranks)) warnings.push_back(doubt);
+  std::string reason;
+  if (spec.device == "cuda" && !cuda_available(reason)) {
+    warnings.push_back("device = \"cuda\" is not to be had on this machine: " + reason +
+                       "; what is said of memory is that of the CPU");
+  }
+  try {
+    require_memory(memory, 1, available_memory());
+  } catch (const Error& error) {
+    warnings.push_back(fmt::format("on this machine: {}", error.text()));
+  }
 }
 
 Findings examine(RunConfig& config, std::int64_t ranks, std::vector<std::string>& warnings) {
@@ -57,22 +92,18 @@ Findings examine(RunConfig& config, std::int64_t ranks, std::vector<std::string>
   if (spec.batch.shards == 0) spec.batch.shards = ranks;
   findings.samples = count_samples(config, warnings);
   const std::int64_t planned = findings.samples > 0 ? findings.samples : spec.batch.global;
-  const BatchPlan plan(planned, spec.batch.global, spec.batch.shards, spec.data.drop_last);
-  check_batch_norm(graph, plan.shard_sizes({0, plan.shards()}));
-  findings.updates = updates_of_run(spec.train, plan.steps_per_epoch());
+  const RunPlan plan = plan_run(spec, graph, config.value, planned);
+  findings.updates = plan.updates;
   if (findings.samples > 0) {
-    findings.steps_per_epoch = plan.steps_per_epoch();
-    findings.rates = learning_rates(spec, findings.updates, plan.steps_per_epoch());
+    findings.steps_per_epoch = plan.batches.steps_per_epoch();
+    findings.rates = learning_rates(plan);
   }
-  const StepRecord record(graph.statistic_elements(), plan.shards());
+  const StepRecord record(graph.statistic_elements(), plan.batches.shards());
   findings.allreduce_bytes = ranks == 1 ? 0
                                         : (graph.parameter_elements() + record.elements()) *
                                               static_cast<std::int64_t>(sizeof(float));
-  Placement placement;
-  placement.threads = static_cast<int>(spec.threads > 0 ? spec.threads : allowed_cores().size());
-  apply(placement);
-  const auto device = make_device(DeviceKind::cpu, placement);
-  findings.memory = estimate_memory(spec, graph, *device, plan, ranks);
+  findings.memory = memory_of_rank(spec, graph, plan.batches, ranks);
+  warn(spec, plan, findings.memory, ranks, warnings);
   return findings;
 }
 
@@ -99,8 +130,8 @@ JsonObject layer_json(const Graph& graph, const Graph::Node& node) {
   return json;
 }
 
-void print_json(const RunConfig& config, const Findings& findings, std::int64_t ranks,
-                const std::vector<std::string>& warnings) {
+JsonObject to_json(const RunConfig& config, const Findings& findings, std::int64_t ranks,
+                   const std::vector<std::string>& warnings) {
   const Graph& graph = *config.graph;
   std::vector<JsonObject> layers;
   for (const Graph::Node& node : graph.nodes()) layers.push_back(layer_json(graph, node));
@@ -109,6 +140,7 @@ void print_json(const RunConfig& config, const Findings& findings, std::int64_t 
     rates.emplace_back().set("update", update).set("lr", rate);
   JsonObject memory;
   memory.set("process", findings.memory.process)
+      .set("weights", findings.memory.weights)
       .set("values", findings.memory.values)
       .set("moments", findings.memory.moments)
       .set("gradients", findings.memory.gradients)
@@ -131,7 +163,7 @@ void print_json(const RunConfig& config, const Findings& findings, std::int64_t 
   json.set("learning_rate", std::span<const JsonObject>(rates))
       .set("layers", std::span<const JsonObject>(layers))
       .set("warnings", std::span<const std::string>(warnings));
-  std::puts(json.text().c_str());
+  return json;
 }
 
 void print_text(const RunConfig& config, const Findings& findings, std::int64_t ranks) {
@@ -165,6 +197,7 @@ void print_text(const RunConfig& config, const Findings& findings, std::int64_t 
 }  // namespace
 
 int run_check(const CheckOptions& options) {
+  std::vector<JsonObject> found;
   for (Value& value : read_configs(options)) {
     std::vector<std::string> warnings;
     RunConfig config = check_config(std::move(value), warnings);
@@ -173,11 +206,13 @@ int run_check(const CheckOptions& options) {
       std::fputs(fmt::format("annulus: warning: {}\n", warning).c_str(), stderr);
     }
     if (options.json) {
-      print_json(config, findings, options.ranks, warnings);
+      found.push_back(to_json(config, findings, options.ranks, warnings));
     } else {
       print_text(config, findings, options.ranks);
     }
   }
+  if (found.size() == 1) std::puts(found.front().text().c_str());
+  if (found.size() > 1) std::puts(to_text(found).c_str());
   return 0;
 }
 

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_line.h"
 
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/version.h"
 #include "core/error.h"
+#include "core/schema.h"
 #include "layers/cpu_isa.h"
 
 namespace annulus {
@@ -36,18 +42,27 @@ void add_config(CLI::App* app, ConfigOptions* options) {
       ->allow_extra_args(false);
 }
 
+// "" is what a script's empty variable leaves, and never what is meant.
+CLI::Validator a_path() {
+  return {[](const std::string& text) { return text.empty() ? "the path is empty" : ""; }, "PATH"};
+}
+
 void add_json(CLI::App* app, bool* json) {
   app->add_flag("--json", *json, "print one JSON object on standard output");
 }
+
+constexpr std::int64_t most_steps = 1'000'000'000;
 
 void add_train(CLI::App& root, int& code) {
   auto [app, options] = command<TrainOptions>(
       root, "train", "train a network, as a plain process or under mpirun or srun",
       "mpirun -n 2 annulus train configs/digits.toml --set train.epochs=5", run_train, code);
   add_config(app, options);
-  app->add_option("--run-dir", options->run_dir, "where to write (default: runs/NAME-DATE-TIME)");
+  app->add_option("--run-dir", options->run_dir, "where to write (default: runs/NAME-DATE-TIME)")
+      ->check(a_path());
   app->add_flag("--resume", options->resume, "go on from the latest checkpoint in --run-dir");
-  app->add_option("--resume-from", options->resume_from, "start from this checkpoint's state");
+  app->add_option("--resume-from", options->resume_from, "start from this checkpoint's state")
+      ->check(a_path());
 }
 
 void add_eval(CLI::App& root, int& code) {
@@ -56,7 +71,9 @@ void add_eval(CLI::App& root, int& code) {
       "annulus eval configs/digits.toml --weights runs/digits/checkpoints/step_0000000690",
       run_eval, code);
   add_config(app, options);
-  app->add_option("--weights", options->weights, "checkpoint directory")->required();
+  app->add_option("--weights", options->weights, "checkpoint directory")
+      ->required()
+      ->check(a_path());
   add_json(app, &options->json);
 }
 
@@ -79,9 +96,10 @@ void add_bench(CLI::App& root, int& code) {
                                 "data.synthetic=true --set batch.global=16",
                                 run_bench_step, code);
   add_config(app, options);
-  app->add_option("--steps", options->steps, "timed steps")->check(CLI::PositiveNumber);
+  app->add_option("--steps", options->steps, "timed steps")
+      ->check(CLI::Range(std::int64_t{1}, most_steps));
   app->add_option("--warmup", options->warmup, "steps before them that are not timed")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{0}, most_steps));
   add_json(app, &options->json);
 }
 
@@ -145,6 +163,25 @@ void add_checkpoint(CLI::App& root, int& code) {
   add_json(diff_app, &diff->json);
 }
 
+// CLI11 only says that a command is lacking; a word that is none is to be named. Error (usage).
+void check_commands(const CLI::App& root, std::span<char* const> words) {
+  const CLI::App* app = &root;
+  for (const std::string_view word : words) {
+    std::vector<std::string> known;
+    for (const CLI::App* sub : app->get_subcommands({})) known.push_back(sub->get_name());
+    if (known.empty() || word.starts_with('-')) return;
+    const auto found = std::find(known.begin(), known.end(), word);
+    if (found == known.end()) {
+      const std::string near = nearest(word, known);
+      fail(ErrorKind::usage, "'{}' is no command of '{}'; {}", printable(word),
+           app->get_name(),
+           near.empty() ? fmt::format("there are {}", fmt::join(known, ", "))
+                        : fmt::format("did you mean '{}'?", near));
+    }
+    app = app->get_subcommand(*found);
+  }
+}
+
 // CLI11's own codes become ours: 0 for help and version, 2 for everything that it refuses. Under a
 // launcher all ranks have the same command line, so one of them answers.
 int answer(const CLI::App& app, const CLI::ParseError& error) {
@@ -160,6 +197,8 @@ int answer(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
+  // A file that grows beyond the allowed size is an error like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);  // NOLINT(cert-err33-c): SIG_ERR is for wrong numbers only
   if (const char* lacking = missing_instructions()) {
     print_error(
         Error(ErrorKind::resource, fmt::format("this processor has no {}, which this build needs; "
@@ -188,6 +227,7 @@ int run_command_line(int argc, char** argv) {
   keys->callback([&code] { code = run_keys(); });
 
   try {
+    check_commands(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return answer(app, error);

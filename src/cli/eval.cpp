@@ -35,6 +35,9 @@ int run_eval(const EvalOptions& options) {
     DataSets data = open_data(config.spec, *config.graph, false, comm, progress);
     const auto seed = static_cast<std::uint64_t>(config.spec.seed);
     Replica replica(*config.graph, *start.device, seed, MemoryMode::planned);
+    Evaluator evaluator(comm, replica, *data.test, loading_options(config.spec.data.test, seed),
+                        evaluation_chunk(config.spec.batch));
+    replica.bind();
     NamedState state;
     replica.add_to(state);
     progress.enter(Phase::load);
@@ -45,9 +48,6 @@ int run_eval(const EvalOptions& options) {
     replica.weights_changed();
 
     progress.enter(Phase::evaluate);
-    Evaluator evaluator(comm, replica, *data.test, loading_options(config.spec.data.test, seed),
-                        evaluation_chunk(config.spec.batch));
-    replica.bind();
     const Metrics metrics = evaluator.run();
     if (comm.rank() == 0) print(metrics, options.json);
     return 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_config.h"
 
+#include "cli/same_config.h"
 #include "comm/agree.h"
 #include "config/config.h"
 #include "core/error.h"
+#include "train/run_plan.h"
 
 namespace annulus {
 namespace {
@@ -33,6 +35,7 @@ RunConfig check_config(Value value, std::vector<std::string>& warnings) {
   expand_blocks(expanded, problems);
   read_run_spec(expanded, config.spec, problems);
   config.graph = std::make_unique<Graph>(std::move(config.spec.model), problems);
+  if (problems.empty()) check_inputs(config.spec, *config.graph, value, problems);
   problems.throw_if_any();
   config.value = std::move(value);
   warnings.insert(warnings.end(), problems.warnings().begin(), problems.warnings().end());
@@ -40,18 +43,21 @@ RunConfig check_config(Value value, std::vector<std::string>& warnings) {
 }
 
 std::vector<RunConfig> load_configs(Communicator& comm, const ConfigOptions& options, Log& log) {
+  require_same_config(comm, options);
   std::vector<std::string> warnings;
+  std::vector<RunConfig> configs;
   std::string all = agree_on_text(comm, [&] {
     std::string texts;
     for (Value& value : read_configs(options)) {
-      texts += check_config(std::move(value), warnings).text() + separator;
+      configs.push_back(check_config(std::move(value), warnings));
+      texts += configs.back().text() + separator;
     }
     return texts;
   });
   for (const std::string& warning : warnings) log.warning("{}", warning);
+  if (comm.rank() == 0) return configs;  // with the places in the user's own file
 
-  // Every rank, rank 0 too, works with what was sent, so that none has read anything else.
-  std::vector<RunConfig> configs;
+  // The other ranks work with what was sent, so that none reads another state of the file.
   for (std::size_t end = all.find(separator); end != std::string::npos; end = all.find(separator)) {
     configs.push_back(check_config(parse_config(all.substr(0, end), options.config), warnings));
     all.erase(0, end + 1);

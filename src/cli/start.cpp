@@ -73,13 +73,14 @@ std::string settle_isa(const std::optional<Settled>& kept, Communicator& comm) {
   return isa;
 }
 
-void refuse_change(const Communicator& comm, const char* key, std::int64_t kept,
-                   std::int64_t wanted) {
+void refuse_change(const RunConfig& config, const Communicator& comm, const char* key,
+                   std::int64_t kept, std::int64_t wanted) {
   if (wanted == 0 || wanted == kept) return;
   throw Error(
       ErrorKind::usage,
       fmt::format("'{}' belongs to the arithmetic of a run and cannot change when it goes on", key))
       .values(fmt::format("{} as in the checkpoint", kept), std::to_string(wanted))
+      .at(place_of(config.value, key))
       .agreed(0, comm.hosts()[0]);
 }
 
@@ -108,8 +109,8 @@ Start start_job(RunConfig& config, const std::optional<Settled>& kept, Communica
                 Log& log) {
   comm.set_timeout(config.spec.comm.timeout_s);
   if (kept) {
-    refuse_change(comm, "batch.shards", kept->shards, config.spec.batch.shards);
-    refuse_change(comm, "threads", kept->threads, config.spec.threads);
+    refuse_change(config, comm, "batch.shards", kept->shards, config.spec.batch.shards);
+    refuse_change(config, comm, "threads", kept->threads, config.spec.threads);
   }
   Start start;
   start.placement = place(config.spec, kept ? kept->threads : config.spec.threads, comm, log);
@@ -119,14 +120,6 @@ Start start_job(RunConfig& config, const std::optional<Settled>& kept, Communica
   start.settled.threads = -agree_on_largest(comm, -start.placement.threads);
   start.placement.threads = static_cast<int>(start.settled.threads);
   start.settled.isa = settle_isa(kept, comm);
-  if (start.settled.shards > config.spec.batch.global) {
-    throw Error(ErrorKind::usage,
-                "a batch has at least one sample a shard: raise batch.global, or set "
-                "batch.shards below the number of ranks")
-        .values(fmt::format("at most {} shards", config.spec.batch.global),
-                std::to_string(start.settled.shards))
-        .agreed(0, comm.hosts()[0]);
-  }
   config.spec.batch.shards = start.settled.shards;
   config.spec.threads = start.settled.threads;
 
@@ -134,6 +127,15 @@ Start start_job(RunConfig& config, const std::optional<Settled>& kept, Communica
   start.placements = gather_texts(comm, placement_json(start.placement, comm));
   agree(comm, [&] { start.device = make_device(device_kind(config.spec, log), start.placement); });
   return start;
+}
+
+RunPlan agree_on_plan(const RunConfig& config, const DataSets& data, Communicator& comm, Log& log) {
+  std::optional<RunPlan> plan;
+  agree(comm, [&] {
+    plan.emplace(plan_run(config.spec, *config.graph, config.value, data.train->size()));
+  });
+  for (const std::string& doubt : doubts(*plan, comm.size())) log.warning("{}", doubt);
+  return *plan;
 }
 
 }  // namespace annulus

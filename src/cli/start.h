@@ -29,4 +29,8 @@ struct Start {
 Start start_job(RunConfig& config, const std::optional<Settled>& kept, Communicator& comm,
                 Log& log);
 
+// What the run comes to, the same on every rank. `config` has been through start_job(). Error
+// (usage). Collective.
+RunPlan agree_on_plan(const RunConfig& config, const DataSets& data, Communicator& comm, Log& log);
+
 }  // namespace annulus

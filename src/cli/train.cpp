@@ -18,8 +18,9 @@ namespace {
 
 // Where a run writes, and the checkpoint that it goes on from; decided by rank 0.
 struct Destination {
-  std::string directory;
+  std::string directory;   // as given; one that the run goes on in
   std::string checkpoint;  // empty: a fresh start
+  bool exists = false;
 };
 
 std::string latest_in(const std::string& directory, Log& log) {
@@ -30,40 +31,30 @@ std::string latest_in(const std::string& directory, Log& log) {
   return latest.value_or("");
 }
 
-// A resumed run goes on in its own directory; everything else gets a new one.
-Destination choose(const TrainOptions& options, const RunSpec& spec, Log& log) {
-  const bool exists = !options.run_dir.empty() && std::filesystem::exists(options.run_dir);
+// A resumed run goes on in its own directory, which is locked before its checkpoints are looked at;
+// everything else gets a new one, which is made when all that can be wrong has been looked at.
+Destination choose(const TrainOptions& options, const RunSpec& spec, std::optional<RunLock>& lock,
+                   Log& log) {
+  std::error_code error;
+  const bool exists = !options.run_dir.empty() && std::filesystem::exists(options.run_dir, error);
   const bool required = options.resume || spec.train.resume == "required";
   if (required) {
     require(!options.run_dir.empty(), ErrorKind::usage,
             "to resume, name the run's directory with --run-dir");
   }
-  Destination destination;
-  if (required || (spec.train.resume == "auto" && exists)) {
-    destination.directory = RunDirectory::open(options.run_dir);
-    destination.checkpoint = latest_in(destination.directory, log);
-    require(!required || !destination.checkpoint.empty(), ErrorKind::output,
-            "{}: no complete checkpoint to resume from", options.run_dir);
-    if (destination.checkpoint.empty()) {
-      log.info("{}: no checkpoint yet, the run starts afresh", options.run_dir);
-    }
-  } else {
-    // The checkpoint is looked at first: a wrong path must not leave an empty run directory.
+  if (!required && !(spec.train.resume == "auto" && exists)) {
+    RunDirectory::refuse_used(options.run_dir);
     if (!options.resume_from.empty()) read_checkpoint_info(options.resume_from);
-    destination.directory = RunDirectory::create(options.run_dir, spec.name);
-    destination.checkpoint = options.resume_from;
+    return {options.run_dir, options.resume_from, false};
   }
+  RunDirectory::Claimed claimed = RunDirectory::open(options.run_dir);
+  lock.emplace(std::move(claimed.lock));
+  Destination destination{claimed.path, latest_in(claimed.path, log), true};
+  require(!required || !destination.checkpoint.empty(), ErrorKind::output,
+          "{}: no complete checkpoint to resume from", options.run_dir);
+  if (destination.checkpoint.empty())
+    log.info("{}: no checkpoint yet, the run starts afresh", options.run_dir);
   return destination;
-}
-
-Destination agree_on_destination(const TrainOptions& options, const RunSpec& spec,
-                                 Communicator& comm, Log& log) {
-  const std::string text = agree_on_text(comm, [&] {
-    const Destination chosen = choose(options, spec, log);
-    return chosen.directory + '\n' + chosen.checkpoint;
-  });
-  const std::size_t end = text.find('\n');
-  return {text.substr(0, end), text.substr(end + 1)};
 }
 
 std::optional<Settled> agree_on_settled(const std::string& checkpoint, Communicator& comm) {
@@ -125,29 +116,86 @@ class Experiment {
         signals_(signals),
         log_(log) {}
 
+  // Whatever can be refused is refused before the run directory is made, so that a mistake neither
+  // uses up a directory nor overwrites the summary of the run that was to go on.
   int run() {
-    const Destination destination = agree_on_destination(options_, config_.spec, comm_, log_);
-    const RunDirectory directory(destination.directory);
-    log_.open_file(directory.logs());
+    const Destination destination = agree_on_destination();
+    stop_if_asked();
+    Start start = start_job(config_, agree_on_settled(destination.checkpoint, comm_), comm_, log_);
+    DataSets data = open_data(config_.spec, *config_.graph, true, comm_, progress_);
+    stop_if_asked();
+    const RunPlan plan = agree_on_plan(config_, data, comm_, log_);
+    Session session(config_.spec, *config_.graph, std::move(data), plan, comm_, *start.device,
+                    progress_);
+    stop_if_asked();
+    const RunDirectory directory = make_directory(destination);
     try {
-      return run_in(directory, destination.checkpoint);
-    } catch (const Error& error) {
-      // The rank that reports an error also leaves it in the summary.
-      if (comm_.rank() == 0 || error.rank() < 0)
-        write_file_atomically(directory.summary(), summary_of(error));
+      return run_in(directory, destination.checkpoint, start, session);
+    } catch (const std::exception& exception) {
+      const Error error = to_error(exception);
+      log_.error_in_file(fmt::format("{}: {}", name(error.kind()), error.what()));
+      leave_summary(directory, error);
       throw;
     }
   }
 
  private:
-  int run_in(const RunDirectory& directory, const std::string& checkpoint) {
-    Start start = start_job(config_, agree_on_settled(checkpoint, comm_), comm_, log_);
+  // Nothing is saved yet: a wish to stop ends the job where it is.
+  void stop_if_asked() {
     agree(comm_, [&] {
-      if (comm_.rank() == 0) write_start_files(directory, config_, start);
+      if (!signals_.requested()) return;
+      fail(ErrorKind::stopped, "{} came before the first update: there is nothing to save",
+           signals_.name());
     });
-    Session session(config_.spec, *config_.graph,
-                    open_data(config_.spec, *config_.graph, true, comm_, progress_), comm_,
-                    *start.device, progress_);
+  }
+
+  // The rank that reports an error also leaves it in the summary; one that only lost another leaves
+  // that one's there. The error itself counts more than a summary that cannot be written.
+  void leave_summary(const RunDirectory& directory, Error error) const {
+    std::error_code ignored;
+    if (comm_.size() > 1) error.on(comm_.rank(), host_of(comm_, comm_.rank()));
+    if (error.is_agreed() && comm_.rank() != 0) return;
+    if (error.kind() == ErrorKind::peer && std::filesystem::exists(directory.summary(), ignored))
+      return;
+    try {
+      write_file_atomically(directory.summary(), summary_of(error));
+    } catch (const Error&) {
+      return;
+    }
+  }
+
+  Destination agree_on_destination() {
+    const std::string text = agree_on_text(comm_, [&] {
+      const Destination chosen = choose(options_, config_.spec, lock_, log_);
+      return fmt::format("{}\n{}\n{}", chosen.exists ? 1 : 0, chosen.checkpoint, chosen.directory);
+    });
+    const std::size_t end = text.find('\n', 2);
+    return {text.substr(end + 1), text.substr(2, end - 2), text[0] == '1'};
+  }
+
+  RunDirectory make_directory(const Destination& destination) {
+    if (destination.exists) return RunDirectory(destination.directory);
+    return RunDirectory(agree_on_text(comm_, [&] {
+      RunDirectory::Claimed claimed =
+          RunDirectory::create(destination.directory, config_.spec.name);
+      lock_.emplace(std::move(claimed.lock));
+      return claimed.path;
+    }));
+  }
+
+  int run_in(const RunDirectory& directory, const std::string& checkpoint, const Start& start,
+             Session& session) {
+    agree(comm_, [&] {
+      log_.open_file(directory.logs());
+      if (comm_.rank() != 0) return;
+      std::error_code ignored;
+      std::filesystem::remove(directory.summary(), ignored);  // it tells how a run has ended
+      write_start_files(directory, config_, start);
+    });
+    if (lock_ && !lock_->held()) {
+      log_.warning("{}: this file system has no locks; see that no other job uses the directory",
+                   directory.path());
+    }
     announce(session, start);
 
     CheckpointMeta meta;
@@ -191,7 +239,37 @@ class Experiment {
   Progress& progress_;
   StopSignals& signals_;
   Log& log_;
+  std::optional<RunLock> lock_;  // rank 0
 };
+
+// The points of a sweep are runs of their own, side by side in the given directory. One that had
+// not begun when the sweep was broken off starts when it goes on.
+TrainOptions options_of_point(const TrainOptions& options, const RunConfig& config) {
+  TrainOptions own = options;
+  if (options.run_dir.empty()) return own;
+  own.run_dir += '/' + config.spec.name;
+  std::error_code error;
+  if (!std::filesystem::exists(own.run_dir, error)) own.resume = false;
+  return own;
+}
+
+// A sweep runs for long: what its last point lacks is to be known before its first one starts.
+void check_points(const TrainOptions& options, std::vector<RunConfig>& configs,
+                  Communicator& comm) {
+  agree(comm, [&] {
+    if (comm.rank() != 0) return;
+    for (RunConfig& config : configs) {
+      RunSpec& spec = config.spec;
+      const TrainOptions own = options_of_point(options, config);
+      if (!own.resume && spec.train.resume == "off") RunDirectory::refuse_used(own.run_dir);
+      const DataSets data = open_data(spec, *config.graph, true);
+      const std::int64_t shards = spec.batch.shards;
+      if (shards == 0) spec.batch.shards = comm.size();
+      plan_run(spec, *config.graph, config.value, data.train->size());
+      spec.batch.shards = shards;  // start_job() tells what was asked for from what was settled
+    }
+  });
+}
 
 }  // namespace
 
@@ -200,10 +278,10 @@ int run_train(const TrainOptions& options) {
   return run_job("train", [&](Communicator& comm, Progress& progress) {
     Log log(comm.rank());
     std::vector<RunConfig> configs = load_configs(comm, options, log);
+    const bool sweep = configs.size() > 1;
+    if (sweep) check_points(options, configs, comm);
     for (RunConfig& config : configs) {
-      TrainOptions own = options;
-      // The points of a sweep are runs of their own, side by side in the given directory.
-      if (configs.size() > 1 && !options.run_dir.empty()) own.run_dir += '/' + config.spec.name;
+      const TrainOptions own = sweep ? options_of_point(options, config) : options;
       Log run_log(comm.rank());
       const int code = Experiment(own, config, comm, progress, signals, run_log).run();
       if (code != 0) return code;

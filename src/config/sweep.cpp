@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "config/config.h"
@@ -110,7 +112,18 @@ std::vector<Value> expand_sweep(const Value& config) {
   if (axes.empty()) return {base};
   std::vector<Value> points;
   const std::size_t count = count_points(axes, *sweep, problems);
-  for (std::size_t i = 0; i < count; ++i) points.push_back(point(base, axes, i, problems));
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) {
+    points.push_back(point(base, axes, i, problems));
+    const auto* name = points.back().find("name")->get<std::string>();
+    if (!names.insert(*name).second) {
+      problems.add(
+          sweep->where,
+          fmt::format("two experiments of [sweep] have the name \"{}\"; values that differ "
+                      "only in what no name of a directory can hold must be told apart",
+                      *name));
+    }
+  }
   problems.throw_if_any();
   return points;
 }

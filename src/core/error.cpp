@@ -29,10 +29,20 @@ const char* name(ErrorKind kind) {
   return "error";
 }
 
+std::string printable(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7F) c = '?';
+  }
+  return line;
+}
+
 std::string to_string(const Location& where) {
-  if (where.line == 0) return where.file;
-  if (where.column == 0) return fmt::format("{}:{}", where.file, where.line);
-  return fmt::format("{}:{}:{}", where.file, where.line, where.column);
+  const std::string file = printable(where.file);
+  if (where.line == 0) return file;
+  if (where.column == 0) return fmt::format("{}:{}", file, where.line);
+  return fmt::format("{}:{}:{}", file, where.line, where.column);
 }
 
 Error::Error(ErrorKind kind, std::string message)

@@ -4,6 +4,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -101,6 +102,10 @@ void require_equal(const A& expected, const B& found, const char* what) {
   if (expected == found) return;
   throw Error(ErrorKind::bug, what).values(fmt::format("{}", expected), fmt::format("{}", found));
 }
+
+// Text that a name of a file, a library or a user gave, fit for one line of a terminal: each
+// control character, which could end the line or move the cursor, becomes '?'.
+std::string printable(std::string_view text);
 
 // "what: No such file or directory (errno 2)" for the current value of errno.
 std::string with_errno(const std::string& what);

@@ -11,7 +11,8 @@ namespace annulus {
 
 // The log of one rank: lines go to `log/rank_NNNN.log` of the run directory once there is one, and,
 // from rank 0 alone, to the terminal (standard error). Warnings of other ranks reach the terminal
-// only where they are sent as errors. Usable from any thread; whole lines only.
+// only where they are sent as errors. Usable from any thread; whole lines only. Where the file
+// takes no more, one warning on the terminal says so and the work goes on.
 class Log {
  public:
   enum class Level { debug, info, warning, error };
@@ -22,8 +23,8 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // From now on every line also goes to DIR/rank_NNNN.log; the directory must exist. Error
-  // (output).
+  // From now on every line also goes to DIR/rank_NNNN.log, those so far first; the directory must
+  // exist. Error (output).
   void open_file(const std::string& directory);
 
   // A line of the file and, on rank 0, of the terminal.
@@ -39,8 +40,10 @@ class Log {
   void debug(fmt::format_string<Args...> format, Args&&... args) {
     write(Level::debug, fmt::format(format, std::forward<Args>(args)...));
   }
-  // A line that only the file gets (progress that the terminal shows in another way).
+  // Lines that only the file gets: progress that the terminal shows in another way, and an error
+  // that is printed at the end of the program.
   void file_only(const std::string& line);
+  void error_in_file(const std::string& line);
 
  private:
   struct Sinks;

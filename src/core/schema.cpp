@@ -108,7 +108,10 @@ std::string meant_key(const std::vector<Key>& keys, const std::string& name) {
 std::string resolved_path(const std::string& text, const Location& where) {
   namespace fs = std::filesystem;
   if (text.empty() || fs::path(text).is_absolute()) return text;
-  return fs::absolute(fs::path(base_directory(where)) / text).lexically_normal().string();
+  std::error_code error;  // the working directory may be gone; then the path stays as it is
+  const fs::path path = fs::path(base_directory(where)) / text;
+  const fs::path whole = fs::absolute(path, error);
+  return (error ? path : whole).lexically_normal().string();
 }
 
 }  // namespace
@@ -212,6 +215,7 @@ void Key::read(const Value& value, Problems& problems) const {
     if (text == nullptr) return false;
     if (!words_.empty() && std::find(words_.begin(), words_.end(), *text) == words_.end())
       return false;
+    if (path_ && text->empty()) return false;
     out = path_ ? resolved_path(*text, item.where) : *text;
     return true;
   };

@@ -137,6 +137,7 @@ std::string Problems::Entry::text() const {
 }
 
 void Problems::add(const Location& where, std::string message) {
+  message = printable(message);
   const auto same = [&](const Entry& entry) {
     return entry.message == message && to_string(entry.where) == to_string(where);
   };

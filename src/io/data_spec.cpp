@@ -74,7 +74,9 @@ Schema describe(DataOptions& options) {
   schema
       .key("samples", &options.samples,
            "size of the synthetic training set, and what `check` assumes without the file")
-      .at_least(1);
+      .at_least(1)
+      .at_most(1e15)
+      .unusual_above(1e11);
   schema.key("drop_last", &options.drop_last,
              "leave out the last batch of an epoch where it is not full");
   return schema;

@@ -76,4 +76,8 @@ JsonObject& JsonObject::set(std::string_view key, std::span<const JsonObject> va
   return add(key, list_of(values));
 }
 
+std::string to_text(std::span<const JsonObject> values) {
+  return list_of(values);
+}
+
 }  // namespace annulus

@@ -40,4 +40,7 @@ class JsonObject {
   std::string members_;
 };
 
+// The text of a list of objects.
+std::string to_text(std::span<const JsonObject> values);
+
 }  // namespace annulus

@@ -57,10 +57,11 @@ class Builder {
 
   bool build() {
     const std::size_t before = problems_.count();
+    if (spec_.inputs.empty()) return refuse("the model has no input: set 'model.input'");
     add_inputs();
     for (LayerSpec& layer : spec_.layers) add_layer(layer);
-    if (spec_.layers.empty()) problems_.add({}, "the model has no layers");
-    if (problems_.count() != before) return false;
+    if (problems_.count() != before || spec_.layers.empty())
+      return refuse("the model has no layers");
     output = nodes.back().output;
     check_readers();
     check_loss();
@@ -73,6 +74,12 @@ class Builder {
   int output = -1;
 
  private:
+  // What the reader of the config has refused already is not refused again.
+  bool refuse(const char* message) {
+    if (problems_.empty()) problems_.add(spec_.where, message);
+    return false;
+  }
+
   void problem(const LayerSpec& layer, const std::string& message) {
     problems_.add(layer.where, fmt::format("layer {}: {}", layer.name, message));
   }
@@ -85,10 +92,9 @@ class Builder {
   }
 
   void add_inputs() {
-    if (spec_.inputs.empty()) problems_.add({}, "the model has no input: set 'model.input'");
     for (const ModelInput& input : spec_.inputs) {
       if (!claim(input.name)) {
-        problems_.add({}, fmt::format("two inputs are called '{}'", input.name));
+        problems_.add(spec_.where, fmt::format("two inputs are called '{}'", input.name));
       }
       add_value(input.name, input.shape);
     }
@@ -210,7 +216,8 @@ class Builder {
       for (int value : node.inputs) read[static_cast<std::size_t>(value)] = true;
     }
     for (std::size_t i = 0; i < spec_.inputs.size(); ++i) {
-      if (!read[i]) problems_.add({}, fmt::format("no layer reads input {}", spec_.inputs[i].name));
+      if (!read[i])
+        problems_.add(spec_.where, fmt::format("no layer reads input {}", spec_.inputs[i].name));
     }
     for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
       if (!read[static_cast<std::size_t>(nodes[i].output)]) {
@@ -224,8 +231,9 @@ class Builder {
     const Shape& shape = values[static_cast<std::size_t>(output)].shape;
     if (spec_.loss.kind != "cross_entropy") {
       if (spec_.loss.label_smoothing != 0 || spec_.loss.ignore_index) {
-        problems_.add({}, "'label_smoothing' and 'ignore_index' are for cross_entropy, not " +
-                              spec_.loss.kind);
+        problems_.add(
+            spec_.loss.where,
+            "'label_smoothing' and 'ignore_index' are for cross_entropy, not " + spec_.loss.kind);
       }
       return;
     }

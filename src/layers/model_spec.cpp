@@ -201,10 +201,12 @@ Schema describe(LayerSpec& spec) {
 
 Schema describe(ModelSpec& spec) {
   Schema schema;
-  schema.key(
-      "input", "[channels, height, width], [features], or a table of such lists by name",
-      [&spec](const Value& value, Problems& problems) { read_inputs(value, spec, problems); },
-      "shape of one sample; always needed");
+  schema
+      .key(
+          "input", "[channels, height, width], [features], or a table of such lists by name",
+          [&spec](const Value& value, Problems& problems) { read_inputs(value, spec, problems); },
+          "shape of one sample")
+      .required();
   schema.key("classes", &spec.classes, "number of classes; default: the size of the output")
       .at_least(1)
       .at_most(2147483647);

@@ -32,6 +32,7 @@ struct LossSpec {
   double label_smoothing = 0;
   std::optional<std::int64_t> ignore_index;
   std::vector<std::int64_t> top_k = {1, 5};  // one or two; those above `classes` are left out
+  Location where;                            // of [loss]
 };
 
 // [model] and [loss]. `layers` refer to their inputs by `from` alone: reading a table puts the
@@ -42,6 +43,7 @@ struct ModelSpec {
   std::int64_t classes = 0;
   std::vector<LayerSpec> layers;
   LossSpec loss;
+  Location where;  // of [model]
 };
 
 // The keys of [model], after expand_blocks: input (a list, or a table of lists by name), classes,

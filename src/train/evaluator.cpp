@@ -2,6 +2,7 @@
 #include "train/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/shards.h"
@@ -42,6 +43,20 @@ Evaluator::Evaluator(Communicator& comm, Replica& replica, const Dataset& datase
   replica_.prepare(Mode::evaluate, sizes);
 }
 
+// Every rank has the same table, so every rank throws.
+void Evaluator::refuse_loss(std::int64_t chunk) const {
+  const std::int64_t first = chunk * chunk_;
+  const std::int64_t last = std::min(first + chunk_, dataset_.size()) - 1;
+  int rank = 0;
+  while (share_of(chunks_, rank, comm_.size()).end <= chunk) ++rank;
+  throw Error(
+      ErrorKind::numeric,
+      fmt::format("the test loss is not finite at samples {} to {}; look at the weights and "
+                  "at these samples",
+                  first, last))
+      .agreed(rank, host_of(comm_, rank));
+}
+
 Metrics Evaluator::run() {
   const Span64 own = share_of(chunks_, comm_.rank(), comm_.size());
   const auto slice_at = [&](std::int64_t index) -> std::optional<Slice> {
@@ -70,7 +85,11 @@ Metrics Evaluator::run() {
   comm_.all_reduce(TensorView(numbers), ReduceOp::sum);
 
   LossSums sums;
-  for (const LossFields& chunk : table) sums += from_fields(chunk);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const LossSums chunk_sums = from_fields(table[i]);
+    if (!std::isfinite(chunk_sums.loss)) refuse_loss(static_cast<std::int64_t>(i));
+    sums += chunk_sums;
+  }
   const Graph& graph = replica_.graph();
   return to_metrics(sums, graph.loss(), graph.classes());
 }

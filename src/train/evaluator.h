@@ -32,9 +32,12 @@ class Evaluator {
   Evaluator(Communicator& comm, Replica& replica, const Dataset& dataset, LoaderOptions loading,
             std::int64_t chunk);
 
+  // Error (numeric), the same on every rank, where the loss of a chunk is not finite.
   Metrics run();
 
  private:
+  [[noreturn]] void refuse_loss(std::int64_t chunk) const;
+
   Communicator& comm_;
   Replica& replica_;
   const Dataset& dataset_;

@@ -13,11 +13,18 @@ struct OptimizerKind {
   std::string name;
   std::vector<std::string> keys;  // those that no other kind reads
   std::unique_ptr<Optimizer> (*make)(const OptimizerSetup& setup);
+  std::int64_t (*moments)(const OptimizerSpec& spec);
 };
 
 std::vector<OptimizerKind> optimizer_kinds() {
-  return {{"sgd", {"momentum", "nesterov"}, make_sgd},
-          {"adamw", {"beta1", "beta2", "epsilon"}, make_adamw}};
+  return {{"sgd",
+           {"momentum", "nesterov"},
+           make_sgd,
+           [](const OptimizerSpec& spec) -> std::int64_t { return spec.momentum > 0 ? 1 : 0; }},
+          {"adamw",
+           {"beta1", "beta2", "epsilon"},
+           make_adamw,
+           [](const OptimizerSpec&) -> std::int64_t { return 2; }}};
 }
 
 std::vector<std::string> kind_names() {
@@ -101,6 +108,13 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
     if (kind.name == spec.kind) return kind.make({spec, parameters, device});
   }
   fail(ErrorKind::usage, "optimizer.kind: unknown \"{}\"", spec.kind);
+}
+
+std::int64_t moments_of(const OptimizerSpec& spec) {
+  for (const OptimizerKind& kind : optimizer_kinds()) {
+    if (kind.name == spec.kind) return kind.moments(spec);
+  }
+  return 0;
 }
 
 std::vector<DecayRange> decay_ranges(std::span<const Graph::Parameter> parameters,

@@ -74,6 +74,9 @@ inline std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, cons
   return make_optimizer(spec, graph.parameters(), device);
 }
 
+// Moments that such an optimizer keeps of each parameter: its memory, in floats a parameter.
+std::int64_t moments_of(const OptimizerSpec& spec);
+
 // Weight decay of each stretch of the flat buffers: parameters whose layer says so (not biases and
 // norm parameters) or, with `decay_all`, all of them. Neighbours of equal decay are one range.
 std::vector<DecayRange> decay_ranges(std::span<const Graph::Parameter> parameters,

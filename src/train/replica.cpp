@@ -16,9 +16,7 @@ Replica::Replica(const Graph& graph, DeviceContext& device, std::uint64_t seed, 
       weight_memory_(Shape{graph.parameter_elements()}, DType::f32),
       statistic_memory_(Shape{graph.statistic_elements()}, DType::f32),
       weights_(weight_memory_.as<float>()),
-      statistics_(statistic_memory_.as<float>()) {
-  graph_.initialize(weights_, statistics_, seed);
-}
+      statistics_(statistic_memory_.as<float>()) {}
 
 Replica::~Replica() = default;
 
@@ -32,11 +30,9 @@ void Replica::prepare(Mode mode, std::span<const std::int64_t> batches) {
 }
 
 void Replica::bind() {
-  if (arena_.bytes() < arena_bytes_) {
-    arena_ = Buffer{};
-    arena_ = device_.allocate(arena_bytes_);
-    device_.zero(arena_.data(), arena_.bytes());
-  }
+  graph_.initialize(weights_, statistics_, seed_);
+  arena_ = device_.allocate(arena_bytes_);
+  if (arena_bytes_ > 0) device_.zero(arena_.data(), arena_.bytes());
   for (auto& entry : executors_) entry.second->bind(arena_.as<std::byte>());
 }
 

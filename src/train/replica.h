@@ -21,13 +21,14 @@ namespace annulus {
 // for each batch size that occurs, all in one arena.
 class Replica {
  public:
-  // `graph` and `device` must outlive it. Weights get their start values from the seed.
+  // `graph` and `device` must outlive it. Nothing big is touched before bind().
   Replica(const Graph& graph, DeviceContext& device, std::uint64_t seed, MemoryMode memory);
   ~Replica();
 
   // Makes the executors for these batch sizes. After it, bind() gives them memory.
   void prepare(Mode mode, std::span<const std::int64_t> batches);
-  // Allocates the arena and touches it, in parallel, so that the first step does not pay for it.
+  // Gives the weights their start values from the seed, allocates the arena and touches it, in
+  // parallel, so that the first step does not pay for it. Once.
   void bind();
   // The prepared executor. Error (bug) where there is none.
   Executor& executor(Mode mode, std::int64_t batch);

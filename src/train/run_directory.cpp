@@ -34,46 +34,73 @@ bool claim(const fs::path& path) {
   std::error_code error;
   if (path.has_parent_path()) make_directories(path.parent_path());
   const bool made = fs::create_directory(path, error);
-  require(!error || fs::exists(path), ErrorKind::output, "{}: the directory cannot be made: {}",
-          path.string(), error.message());
+  std::error_code ignored;
+  require(!error || fs::exists(path, ignored), ErrorKind::output,
+          "{}: the directory cannot be made: {}", path.string(), error.message());
   return made;
 }
 
-void make_parts(const std::string& path) {
-  make_directories(path + "/log");
-  make_directories(path + "/checkpoints");
+// Whether a directory holds nothing that could be overwritten.
+bool is_free(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return false;
+  for (fs::directory_iterator entry(path, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().filename() != RunLock::file_name()) return false;
+  }
+  return !error;
+}
+
+std::string absolute_text(const fs::path& path) {
+  std::error_code error;
+  std::string text = fs::absolute(path, error).lexically_normal().string();
+  require(!error, ErrorKind::output, "{}: {}", path.string(), error.message());
+  return text;
+}
+
+RunDirectory::Claimed with_parts(const fs::path& path, RunLock lock) {
+  const std::string directory = absolute_text(path);
+  make_directories(directory + "/log");
+  make_directories(directory + "/checkpoints");
+  return {directory, std::move(lock)};
 }
 
 }  // namespace
 
-std::string RunDirectory::create(const std::string& path, const std::string& name) {
-  std::string chosen;
+void RunDirectory::refuse_used(const std::string& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (path.empty() || type == fs::file_type::not_found) return;
+  require(type != fs::file_type::none, ErrorKind::output, "{} cannot be looked at: {}", path,
+          error.message());
+  require(is_free(path), ErrorKind::output,
+          "{} exists and is never overwritten; choose another --run-dir, or add --resume to go on "
+          "in it",
+          path);
+}
+
+RunDirectory::Claimed RunDirectory::create(const std::string& path, const std::string& name) {
+  std::string chosen = path;
   if (path.empty()) {
     const std::string base = fmt::format("runs/{}-{}", name, timestamp());
     chosen = base;
     for (int i = 2; !claim(chosen); ++i) chosen = fmt::format("{}-{}", base, i);
-  } else {
-    chosen = path;
-    // An empty directory may be given: it holds nothing that could be overwritten.
-    if (!claim(chosen)) {
-      std::error_code error;
-      require(fs::is_directory(chosen, error) && fs::is_empty(chosen, error), ErrorKind::output,
-              "{} exists and is never overwritten; choose another --run-dir, or add --resume to go "
-              "on in it",
-              chosen);
-    }
+  } else if (!claim(path)) {
+    refuse_used(path);
   }
-  chosen = fs::absolute(chosen).lexically_normal().string();
-  make_parts(chosen);
-  return chosen;
+  RunLock lock(chosen);
+  // Another job may have come before the lock was taken, into an empty directory that was given.
+  refuse_used(chosen);
+  return with_parts(chosen, std::move(lock));
 }
 
-std::string RunDirectory::open(const std::string& path) {
+RunDirectory::Claimed RunDirectory::open(const std::string& path) {
   std::error_code error;
-  require(fs::is_directory(path, error), ErrorKind::output, "{}: no such run directory", path);
-  std::string absolute = fs::absolute(path).lexically_normal().string();
-  make_parts(absolute);
-  return absolute;
+  const fs::file_status status = fs::status(path, error);
+  require(fs::status_known(status), ErrorKind::output, "{} cannot be looked at: {}", path,
+          error.message());
+  require(fs::is_directory(status), ErrorKind::output, "{}: no such run directory", path);
+  return with_parts(path, RunLock(path));
 }
 
 }  // namespace annulus

@@ -3,16 +3,22 @@
 
 #include <string>
 
+#include "train/run_lock.h"
+
 namespace annulus {
 
-// The folder that a run writes. Made by rank 0 alone.
+// The folder that a run writes. Made by rank 0 alone; the others know its path.
 class RunDirectory {
  public:
+  // One that rank 0 has made or opened, with its lock.
+  struct Claimed;
   // A new one at `path`, or at runs/NAME-YYYYMMDD-HHMMSS (with -2, -3 ... where that is taken) for
-  // an empty path. Error (output) where `path` exists and holds a run.
-  static std::string create(const std::string& path, const std::string& name);
-  // An existing one, to go on in. Error (output) where there is none.
-  static std::string open(const std::string& path);
+  // an empty path. Error (output) where `path` exists and holds anything, or is in use.
+  static Claimed create(const std::string& path, const std::string& name);
+  // An existing one, to go on in. Error (output) where there is none, or it is in use.
+  static Claimed open(const std::string& path);
+  // The Error that create() would throw for what `path` holds now. Nothing is written.
+  static void refuse_used(const std::string& path);
 
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
@@ -25,6 +31,11 @@ class RunDirectory {
 
  private:
   std::string path_;
+};
+
+struct RunDirectory::Claimed {
+  std::string path;  // absolute
+  RunLock lock;
 };
 
 }  // namespace annulus

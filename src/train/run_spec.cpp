@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_spec.h"
 
+#include <algorithm>
 #include <array>
-#include <limits>
 
 #include "layers/layer.h"
 
 namespace annulus {
 namespace {
 
+constexpr double most_samples = 1 << 30;  // in a batch: their elements are still counted exactly
+
 Schema describe(BatchSpec& spec) {
   Schema schema;
   schema.key("global", &spec.global, "samples that one update sees, whatever the number of ranks")
       .at_least(1)
+      .at_most(most_samples)
+      .unusual_above(1 << 20)
       .required()
       .also_called({"size", "batch_size"});
   schema
       .key("shards", &spec.shards,
            "parts of a batch, the unit of arithmetic: the result depends on them and not on the "
            "number of ranks; 0: the number of ranks")
-      .at_least(0);
+      .at_least(0)
+      .at_most(1 << 16)
+      .unusual_above(4096);
   schema
       .key("evaluate", &spec.evaluate,
            "samples that evaluation computes at a time; 0: the size of a shard")
-      .at_least(0);
+      .at_least(0)
+      .at_most(most_samples);
   return schema;
 }
 
@@ -31,9 +38,11 @@ Schema describe(TrainSpec& spec) {
   Schema schema;
   schema.key("epochs", &spec.epochs, "passes over the training data; this or steps")
       .at_least(1)
+      .unusual_above(1e5)
       .also_called({"max_epochs"});
   schema.key("steps", &spec.steps, "updates; this or epochs")
       .at_least(1)
+      .unusual_above(1e9)
       .also_called({"max_steps", "iterations"});
   schema.key("log_every", &spec.log_every, "updates between two lines of metrics").at_least(1);
   schema
@@ -87,8 +96,16 @@ class CrossCheck {
 
   void check_name() {
     // It becomes a part of the run directory's name.
-    if (spec_.name.empty() || spec_.name.find('/') != std::string::npos)
-      wrong("name", "'name' must be a name for a directory, not \"" + spec_.name + "\"");
+    constexpr std::size_t longest = 230;  // with the date it still fits in the 255 bytes of a name
+    const std::string& name = spec_.name;
+    const bool plain = std::none_of(name.begin(), name.end(), [](char c) {
+      const auto code = static_cast<unsigned char>(c);
+      return code < 0x20 || code == 0x7F || c == '/';
+    });
+    if (name.empty() || name == "." || name == ".." || !plain || name.size() > longest) {
+      wrong("name", fmt::format("'name' must be a name for a directory of at most {} bytes, not {}",
+                                longest, to_string(Value{name, {}})));
+    }
   }
 
   void check_length() {
@@ -112,8 +129,7 @@ class CrossCheck {
     if (!data.has_train && !data.synthetic && data.samples == 0)
       wrong("data", "missing [data.train]; data.synthetic = true trains on random data");
     if (!data.synthetic || data.samples > 0 || spec_.batch.global <= 0) return;
-    if (__builtin_mul_overflow(batches, spec_.batch.global, &data.samples))
-      data.samples = std::numeric_limits<std::int64_t>::max();
+    data.samples = batches * spec_.batch.global;
     problems_.warn(place_of(config_, "data.synthetic"),
                    fmt::format("data.samples is not given: {} synthetic samples, {} batches",
                                data.samples, batches));
@@ -196,6 +212,8 @@ void let_sets_win(Value& config) {
 
 void read_run_spec(const Value& config, RunSpec& spec, Problems& problems) {
   describe(spec).fill(config, "", problems);
+  spec.model.where = place_of(config, "model");
+  spec.model.loss.where = place_of(config, "loss");
   CrossCheck(config, spec, problems).run();
 }
 

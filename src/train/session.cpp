@@ -6,17 +6,14 @@
 
 #include "comm/agree.h"
 #include "core/error.h"
+#include "core/host_memory.h"
+#include "train/memory_estimate.h"
 
 namespace annulus {
 namespace {
 
 MemoryMode memory_mode(const RunSpec& spec) {
   return spec.train.debug_memory ? MemoryMode::separate : MemoryMode::planned;
-}
-
-std::int64_t synthetic_samples(const RunSpec& spec) {
-  constexpr std::int64_t batches = 16;
-  return spec.data.samples > 0 ? spec.data.samples : batches * spec.batch.global;
 }
 
 ReducerLayout reducer_layout(const RunSpec& spec, const Graph& graph, const StepRecord& record) {
@@ -54,10 +51,12 @@ DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train) {
   const auto seed = static_cast<std::uint64_t>(spec.seed);
   DataSets sets;
   if (spec.data.synthetic) {
-    if (want_train) sets.train = make_synthetic_dataset(demand, synthetic_samples(spec), seed);
+    if (want_train) sets.train = make_synthetic_dataset(demand, spec.data.samples, seed);
     if (spec.data.has_test) sets.test = make_synthetic_dataset(demand, spec.batch.global, seed + 1);
     return sets;
   }
+  require(!want_train || spec.data.has_train, ErrorKind::usage,
+          "missing [data.train]; data.synthetic = true trains on random data");
   if (want_train) sets.train = open_dataset(spec.data.train, demand);
   if (spec.data.has_test) sets.test = open_dataset(spec.data.test, demand);
   return sets;
@@ -82,26 +81,6 @@ LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed) {
   options.augment = data.augment;
   options.seed = seed;
   return options;
-}
-
-std::int64_t updates_of_run(const TrainSpec& train, std::int64_t steps_per_epoch) {
-  if (train.steps > 0) return train.steps;
-  std::int64_t total = 0;
-  require(!__builtin_mul_overflow(train.epochs, steps_per_epoch, &total), ErrorKind::usage,
-          "{} epochs of {} steps are more than 2^63 updates", train.epochs, steps_per_epoch);
-  return total;
-}
-
-void check_batch_norm(const Graph& graph, std::span<const std::int64_t> sizes) {
-  if (std::find(sizes.begin(), sizes.end(), 1) == sizes.end()) return;
-  for (const Graph::Node& node : graph.nodes()) {
-    const Shape& shape = graph.values()[static_cast<std::size_t>(node.inputs[0])].shape;
-    require(
-        node.kind != "batch_norm" || shape.elements_from(1) > 1, ErrorKind::usage,
-        "layer {}: a shard of 1 sample gives batch normalisation one value a channel, which has no "
-        "variance; use fewer batch.shards, or data.drop_last for a last batch that is too short",
-        node.name);
-  }
 }
 
 Loader::SliceAt shard_stream(const BatchPlan& plan, Span64 own, std::int64_t first,
@@ -135,32 +114,34 @@ std::int64_t evaluation_chunk(const BatchSpec& batch) {
   return (batch.global + batch.shards - 1) / batch.shards;
 }
 
-Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, Communicator& comm,
-                 DeviceContext& device, Progress& progress)
+Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, const RunPlan& plan,
+                 Communicator& comm, DeviceContext& device, Progress& progress)
     : spec_(spec),
       graph_(graph),
       comm_(comm),
       progress_(progress),
       data_(std::move(data)),
+      plan_(plan),
       own_(share_of(spec.batch.shards, comm.rank(), comm.size())),
       replica_(graph, device, static_cast<std::uint64_t>(spec.seed), memory_mode(spec)) {
   const auto seed = static_cast<std::uint64_t>(spec.seed);
+  const BatchPlan& batches = plan_.batches;
   agree(comm_, [&] {
     progress_.enter(Phase::model);
-    plan_.emplace(data_.train->size(), spec.batch.global, spec.batch.shards, spec.data.drop_last);
-    total_ = updates_of_run(spec.train, plan_->steps_per_epoch());
-    schedule_.emplace(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global), total_,
-                      plan_->steps_per_epoch());
-    sampler_.emplace(data_.train->size(), spec.data.train.shuffle, seed);
-    optimizer_ = make_optimizer(spec.optimizer, graph, device);
-    ops_ = make_update_ops(device);
-    record_.emplace(graph.statistic_elements(), spec.batch.shards);
-    check_batch_norm(graph, plan_->shard_sizes({0, spec.batch.shards}));
-    replica_.prepare(Mode::train, plan_->shard_sizes(own_));
+    replica_.prepare(Mode::train, batches.shard_sizes(own_));
     if (data_.test) {
       evaluator_.emplace(comm_, replica_, *data_.test, loading_options(spec.data.test, seed),
                          evaluation_chunk(spec.batch));
     }
+    require_memory(estimate_memory(spec, replica_, batches, own_, comm_.local_size()),
+                   comm_.local_size(), available_memory());
+  });
+  // Apart from the last agreement: no rank takes memory before all have seen that there is enough.
+  agree(comm_, [&] {
+    sampler_.emplace(data_.train->size(), spec.data.train.shuffle, seed);
+    optimizer_ = make_optimizer(spec.optimizer, graph, device);
+    ops_ = make_update_ops(device);
+    record_.emplace(graph.statistic_elements(), spec.batch.shards);
     replica_.bind();
   });
   reducer_ = comm_.make_reducer(reducer_layout(spec, graph, *record_));
@@ -168,20 +149,21 @@ Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, Communi
 
 void Session::start_at(std::int64_t iteration) {
   LoaderOptions options = loading_options(spec_.data.train, static_cast<std::uint64_t>(spec_.seed));
-  const std::vector<std::int64_t> sizes = plan_->shard_sizes(own_);
+  const std::vector<std::int64_t> sizes = plan_.batches.shard_sizes(own_);
   options.max_count = sizes.empty() ? 1 : sizes.back();
-  loader_.emplace(*data_.train, *sampler_,
-                  shard_stream(*plan_, own_, iteration, std::numeric_limits<std::int64_t>::max()),
-                  options);
-  step_.emplace(StepParts{*plan_, own_, *loader_, replica_, *reducer_, *optimizer_, *schedule_,
-                          *ops_, progress_},
+  loader_.emplace(
+      *data_.train, *sampler_,
+      shard_stream(plan_.batches, own_, iteration, std::numeric_limits<std::int64_t>::max()),
+      options);
+  step_.emplace(StepParts{plan_.batches, own_, *loader_, replica_, *reducer_, *optimizer_,
+                          plan_.schedule, *ops_, progress_},
                 *record_);
 }
 
 std::int64_t Session::own_samples(std::int64_t iteration) const {
   std::int64_t count = 0;
   for (std::int64_t shard = own_.begin; shard < own_.end; ++shard) {
-    count += plan_->slice(iteration, shard).count;
+    count += plan_.batches.slice(iteration, shard).count;
   }
   return count;
 }
@@ -191,13 +173,6 @@ int Session::rank_of_shard(std::int64_t shard) const {
     if (shard < share_of(spec_.batch.shards, rank, comm_.size()).end) return rank;
   }
   return comm_.size() - 1;
-}
-
-const std::string& Session::host_of(int rank) const {
-  std::size_t node = 0;
-  for (int first = comm_.ranks_by_node()[0]; rank >= first; first += comm_.ranks_by_node()[node])
-    ++node;
-  return comm_.hosts()[node];
 }
 
 bool Session::exact() const {

@@ -16,12 +16,11 @@
 #include "io/dataset.h"
 #include "io/loader.h"
 #include "layers/graph.h"
-#include "train/batch_plan.h"
 #include "train/evaluator.h"
 #include "train/optimizer.h"
 #include "train/replica.h"
+#include "train/run_plan.h"
 #include "train/run_spec.h"
-#include "train/schedule.h"
 #include "train/step.h"
 
 namespace annulus {
@@ -43,13 +42,6 @@ DataSets open_data(const RunSpec& spec, const Graph& graph, bool want_train, Com
 // How a loader treats the samples of a data set.
 LoaderOptions loading_options(const DataSpec& data, std::uint64_t seed);
 
-// Updates of a run of so many epochs or steps. Error (usage) where they do not fit in 64 bits.
-std::int64_t updates_of_run(const TrainSpec& train, std::int64_t steps_per_epoch);
-
-// Error (usage) where a shard of one of these sizes has a single value for a channel of some batch
-// normalisation.
-void check_batch_norm(const Graph& graph, std::span<const std::int64_t> sizes);
-
 // The slices that the shards `own` of a plan take, from iteration `first` up to `end`, empty ones
 // left out: what a rank's loader reads.
 Loader::SliceAt shard_stream(const BatchPlan& plan, Span64 own, std::int64_t first,
@@ -61,10 +53,10 @@ std::int64_t evaluation_chunk(const BatchSpec& batch);
 // All parts of a training run on one rank, made in the order in which they depend on each other.
 class Session {
  public:
-  // `spec` has its number of shards settled, and its model moved into `graph`; `data` has a
-  // training set. Collective.
-  Session(const RunSpec& spec, const Graph& graph, DataSets data, Communicator& comm,
-          DeviceContext& device, Progress& progress);
+  // `plan` is that of `spec` and the size of the training set. Error (resource) where the ranks of
+  // this node need more memory than it has. Collective.
+  Session(const RunSpec& spec, const Graph& graph, DataSets data, const RunPlan& plan,
+          Communicator& comm, DeviceContext& device, Progress& progress);
 
   // Makes the loader start at an iteration; to be called once, before the first step.
   void start_at(std::int64_t iteration);
@@ -76,16 +68,15 @@ class Session {
   Progress& progress() { return progress_; }
   Replica& replica() { return replica_; }
   Optimizer& optimizer() { return *optimizer_; }
-  const BatchPlan& plan() const { return *plan_; }
+  const BatchPlan& plan() const { return plan_.batches; }
   const Dataset& train_data() const { return *data_.train; }
   Evaluator* evaluator() { return evaluator_ ? &*evaluator_ : nullptr; }  // null: no test data
   // Updates of the whole run.
-  std::int64_t total_updates() const { return total_; }
+  std::int64_t total_updates() const { return plan_.updates; }
   // Samples of an iteration that this rank computes.
   std::int64_t own_samples(std::int64_t iteration) const;
   // The rank that computes a shard.
   int rank_of_shard(std::int64_t shard) const;
-  const std::string& host_of(int rank) const;
   // Whether the sums of this job are those of one rank, bit for bit.
   bool exact() const;
   // Memory of all parts: weights, gradients, moments, values, batches.
@@ -97,13 +88,11 @@ class Session {
   Communicator& comm_;
   Progress& progress_;
   DataSets data_;
-  std::optional<BatchPlan> plan_;
+  RunPlan plan_;
   Span64 own_;
-  std::int64_t total_ = 0;
   Replica replica_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<UpdateOps> ops_;
-  std::optional<Schedule> schedule_;
   std::optional<Sampler> sampler_;
   std::optional<Evaluator> evaluator_;
   std::optional<StepRecord> record_;

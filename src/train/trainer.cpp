@@ -110,11 +110,12 @@ TrainResult Trainer::run() {
     after_step(report);
     const TrainSpec& train = session_.spec().train;
     stopped = report.stop_wanted && counters_.update < session_.total_updates();
-    if (!stopped && due(train.evaluate_every, train.evaluate_every_epochs)) evaluate();
+    // Saved first: a test set that cannot be read or evaluated takes no work with it.
     if (due(train.save_every, train.save_every_epochs)) save();
+    if (!stopped && due(train.evaluate_every, train.evaluate_every_epochs)) evaluate();
   }
-  if (!stopped) evaluate();
   save();
+  if (!stopped) evaluate();
   session_.progress().enter(Phase::finish);
   return result(stopped);
 }
@@ -126,13 +127,16 @@ void Trainer::check_numbers(const StepReport& report) {
   line_->clear();
   const bool loss = report.bad_shard >= 0;
   const int rank = loss ? session_.rank_of_shard(report.bad_shard) : 0;
+  const std::string saved =
+      saved_update_ < 0 ? "nothing is saved yet"
+                        : fmt::format("the last checkpoint is that of update {}", saved_update_);
   Error error(
       ErrorKind::numeric,
-      fmt::format("the {} of iteration {} is not finite{}; the weights are those of update {}, "
-                  "lower optimizer.lr or look at the data",
+      fmt::format("the {} of iteration {} is not finite{}: lower optimizer.lr or look at the "
+                  "data; {}",
                   loss ? "loss" : "gradient", counters_.iteration,
-                  loss ? fmt::format(" (shard {})", report.bad_shard) : "", counters_.update));
-  throw error.agreed(rank, session_.host_of(rank));
+                  loss ? fmt::format(" (shard {})", report.bad_shard) : "", saved));
+  throw error.agreed(rank, host_of(session_.comm(), rank));
 }
 
 bool Trainer::stop_requested() {

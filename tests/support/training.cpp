@@ -14,6 +14,7 @@ namespace {
 struct ReadConfig {
   RunSpec spec;
   std::unique_ptr<Graph> graph;
+  Value value;
 };
 
 ReadConfig read(const std::string& text) {
@@ -24,6 +25,7 @@ ReadConfig read(const std::string& text) {
   read_run_spec(value, config.spec, problems);
   config.graph = std::make_unique<Graph>(std::move(config.spec.model), problems);
   problems.throw_if_any();
+  config.value = std::move(value);
   return config;
 }
 
@@ -32,7 +34,9 @@ RankOutcome train_rank(const TrainingJob& job, Communicator& comm) {
   if (config.spec.batch.shards == 0) config.spec.batch.shards = comm.size();
   const std::unique_ptr<DeviceContext> device = make_device(DeviceKind::cpu, Placement{});
   Progress progress;
-  Session session(config.spec, *config.graph, job.data(), comm, *device, progress);
+  DataSets data = job.data();
+  const RunPlan plan = plan_run(config.spec, *config.graph, config.value, data.train->size());
+  Session session(config.spec, *config.graph, std::move(data), plan, comm, *device, progress);
   session.start_at(0);
 
   RankOutcome outcome;
