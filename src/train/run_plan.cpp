@@ -88,8 +88,9 @@ RunPlan plan_run(const RunSpec& spec, const Graph& graph, const Value& config,
   placed(config, "batch.global", [&] {
     check_batch_norm(graph, batches.shard_sizes({0, batches.shards()}));
   });
-  const std::int64_t updates = placed(
-      config, "train", [&] { return updates_of_run(spec.train, batches.steps_per_epoch()); });
+  const std::int64_t updates = placed(config, "train.epochs", [&] {
+    return updates_of_run(spec.train, batches.steps_per_epoch());
+  });
   const Schedule schedule = placed(config, "optimizer.schedule", [&] {
     return Schedule(spec.optimizer.schedule, base_lr(spec.optimizer, spec.batch.global), updates,
                     batches.steps_per_epoch());
