@@ -37,6 +37,7 @@ TEST_CASE("all ranks throw the error of the lowest rank that fails, whole") {
     CHECK(to_string(error.where()) == "e.toml:7:3");
     CHECK(error.rank() == 2);
     CHECK(error.host() == comm.hosts()[1]);
+    CHECK(error.is_agreed());
     comm.barrier();
   });
 }

@@ -195,7 +195,8 @@ TEST_CASE("a rank that calls something else is a bug that all ranks see, with bo
         CHECK(error.kind() == ErrorKind::bug);
         CHECK(error.expected().find("16 bytes of f32 by rank 0") != std::string::npos);
         CHECK(error.found().find("20 bytes of f32 by rank 2") != std::string::npos);
-        CHECK(error.rank() == comm.rank());
+        CHECK(error.is_agreed());
+        CHECK(error.rank() == 0);
       }
       comm.barrier();  // all are still together
       CHECK_THROWS_AS(comm.rank() == 1 ? comm.barrier() : fault(), Error);
@@ -241,6 +242,29 @@ TEST_CASE("abort ends all ranks, and a failure never becomes success") {
     }
     CHECK(seen == codes.second);
   }
+}
+
+TEST_CASE("of ranks that fail apart, one a node is the first") {
+  std::atomic<int> firsts{0};
+  run_as_threads(5, 2, [&](Communicator& comm) {
+    if (comm.first_to_fail()) ++firsts;
+    CHECK_FALSE(comm.first_to_fail());
+  });
+  CHECK(firsts == 2);
+}
+
+TEST_CASE("an error of one rank's own thread is not taken for one that all share") {
+  run_as_threads(2, 1, [](Communicator& comm) {
+    comm.set_timeout(0.05);
+    if (comm.rank() == 0) return;
+    try {
+      comm.barrier();
+      FAIL("nobody else came");
+    } catch (const Error& error) {
+      CHECK(error.rank() == 1);
+      CHECK_FALSE(error.is_agreed());
+    }
+  });
 }
 
 TEST_CASE("bytes between hosts are those that leave a node") {

@@ -57,9 +57,10 @@ TEST_CASE("every phase has a name that is found again") {
 }
 
 TEST_CASE("a text that plans no fault is refused with the variable, the text and the grammar") {
-  for (const char* wrong : {"bogus", "throw:0", "throw:8", "throw:x", "kill:3", "slow",
-                            "throw@rank=-1", "throw@rank=one", "throw@phase=lunch",
-                            "throw@phase=scan,iteration=2", "throw@rank=1,when=2"}) {
+  for (const char* wrong :
+       {"bogus", "throw:0", "throw:8", "throw:x", "kill:3", "slow", "signal", "signal:0",
+        "signal:99", "throw@rank=-1", "throw@rank=one", "throw@phase=lunch",
+        "throw@phase=scan,iteration=2", "throw@rank=1,when=2"}) {
     INFO(wrong);
     try {
       const Faults faults{std::string_view(wrong)};

@@ -118,4 +118,15 @@ TEST_CASE("a rank without processors and a negative number of threads are refuse
   CHECK(kind({{0}}, -1) == ErrorKind::usage);
 }
 
+TEST_CASE("threads that would do nothing but switch are refused with both numbers") {
+  CHECK(plan({range(2)}, 32).ranks[0].threads == 32);
+  CHECK_THROWS_WITH_AS(plan({range(2)}, 33), doctest::Contains("2 cores of local rank 0"), Error);
+  CHECK_THROWS_WITH_AS(plan({range(2)}, 1000), doctest::Contains("expected at most 32, found 1000"),
+                       Error);
+  // Ranks that share their cores have less than one each.
+  CHECK(plan(std::vector<Cores>(3, range(2)), 16).ranks[2].threads == 16);
+  CHECK_THROWS_WITH_AS(plan(std::vector<Cores>(3, range(2)), 17),
+                       doctest::Contains("1 core of local rank 0"), Error);
+}
+
 }  // namespace annulus

@@ -79,7 +79,8 @@ int launcher_rank() {
 void print_error(const Error& error) {
   std::string text;
   if (!begins_with_place(error)) {
-    text = fmt::format("annulus: {}: ", name(error.kind()));
+    const bool usage = error.kind() == ErrorKind::usage;
+    text = usage ? "annulus: " : fmt::format("annulus: {}: ", name(error.kind()));
     if (error.rank() >= 0) text += fmt::format("[rank {} on {}] ", error.rank(), error.host());
   }
   text += error.text() + '\n';

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include <unistd.h>
+
 namespace annulus {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr int default_code = 1;
   throw Error(ErrorKind::usage, "ANNULUS_FAULT")
       .values(
           "KIND@rank=R,iteration=I or KIND@rank=R,phase=P, with ';' between several, where KIND is "
-          "throw:CODE, kill or slow:MS",
+          "throw:CODE, kill, signal:N or slow:MS",
           fmt::format("'{}'", text));
 }
 
@@ -57,6 +59,9 @@ Faults::Fault Faults::parse(std::string_view text) {
   fault.kind = next_part(kind, ':');
   if (fault.kind == "slow") {
     fault.number = number(kind, text);
+  } else if (fault.kind == "signal") {
+    fault.number = number(kind, text);
+    if (fault.number < 1 || fault.number > SIGSYS) malformed(text);
   } else if (fault.kind == "throw") {
     fault.number = kind.empty() ? default_code : number(kind, text);
     if (fault.number < 1 || fault.number > static_cast<int>(ErrorKind::peer)) malformed(text);
@@ -111,6 +116,8 @@ void Faults::Fault::happen(const std::string& where) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(number));
   } else if (kind == "kill") {
     std::raise(SIGKILL);
+  } else if (kind == "signal") {
+    ::kill(getpid(), static_cast<int>(number));
   } else {
     fail(static_cast<ErrorKind>(number), "a fault put in by ANNULUS_FAULT at {}", where);
   }

@@ -19,7 +19,8 @@ namespace annulus {
 //   KIND@rank=R,phase=P            where rank R enters a phase (core/phase.h)
 //
 // where KIND is `throw:CODE` (an Error that ends with this exit code; 1 where none is given),
-// `kill` (the process ends as by kill -9), or `slow:MS` (waits MS milliseconds). Without `rank`
+// `kill` (the process ends as by kill -9), `signal:N` (the process gets signal N; 19 stops it), or
+// `slow:MS` (waits MS milliseconds). Without `rank`
 // every rank, without `iteration` and `phase` every iteration. Off in normal use: nothing is read
 // in a step but an empty list.
 class Faults {
@@ -40,7 +41,7 @@ class Faults {
  private:
   struct Fault {
     std::string kind;
-    std::int64_t number = 0;      // milliseconds or exit code
+    std::int64_t number = 0;      // exit code, signal or milliseconds
     std::int64_t rank = -1;       // -1: every one
     std::int64_t iteration = -1;  // -1: every one
     std::optional<Phase> phase;

@@ -31,6 +31,19 @@ Placement place(std::span<const std::vector<int>> masks, std::size_t rank, int t
   return placement;
 }
 
+// Threads of the layers' library wait for each other without giving up their core: far more of them
+// than cores take a second where one takes a millisecond.
+void require_sane_threads(const Placement& placement) {
+  constexpr int most_a_core = 16;
+  const int cores = std::max(1, static_cast<int>(placement.cores.size()));
+  if (placement.threads <= most_a_core * cores) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("'threads' is too large for the {} core{} of local rank "
+                          "{}, which would do nothing but switch",
+                          cores, cores == 1 ? "" : "s", placement.local_rank))
+      .values(fmt::format("at most {}", most_a_core * cores), std::to_string(placement.threads));
+}
+
 bool overlap(const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
@@ -84,6 +97,7 @@ CpuPlan plan_cpu_placement(std::span<const std::vector<int>> masks, int threads)
   CpuPlan plan;
   for (std::size_t rank = 0; rank < sorted.size(); ++rank) {
     plan.ranks.push_back(place(sorted, rank, threads));
+    require_sane_threads(plan.ranks.back());
   }
   for (std::string warning : {overlap_warning(sorted), threads_warning(plan, sorted)}) {
     if (!warning.empty()) plan.warnings.push_back(std::move(warning));

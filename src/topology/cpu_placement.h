@@ -22,8 +22,8 @@ struct CpuPlan {
 // numbers, or, where there are more ranks than cores, all of them unpinned (`cores` empty) with one
 // thread. A mask that no other rank has was made by the launcher for that rank and is kept whole.
 // Masks that overlap without being equal are kept as they are, with a warning. More threads than
-// cores are allowed, with a warning. Error (resource): a rank without processors. Error (usage):
-// negative `threads`.
+// cores are allowed, with a warning, so that the arithmetic of a larger machine can be kept. Error
+// (resource): a rank without processors. Error (usage): negative `threads`, or more than 16 a core.
 CpuPlan plan_cpu_placement(std::span<const std::vector<int>> masks, int threads);
 
 }  // namespace annulus
