@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -7,6 +9,10 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "io/files.h"
@@ -85,8 +91,9 @@ TEST_CASE("a file is written whole or not at all") {
   CHECK_THROWS_WITH_AS(write_file_atomically(dir / "none/a", "x"),
                        doctest::Contains("No such file or directory"), Error);
   fs::create_directories(dir / "taken/inside");
-  CHECK_THROWS_WITH_AS(write_file_atomically(dir / "taken", "x"),
-                       doctest::Contains("cannot rename"), Error);
+  CHECK_THROWS_WITH_AS(
+      write_file_atomically(dir / "taken", "x"),
+      ("cannot give '" + dir / "taken" + "' its name: Is a directory (errno 21)").c_str(), Error);
   CHECK(dir.names().size() == 2);
 }
 
@@ -100,4 +107,82 @@ TEST_CASE("two names are exchanged, with what they stand for") {
   CHECK(read_file(dir / "a/two") == "2");
   CHECK(read_file(dir / "b/one") == "1");
   CHECK_THROWS_AS(exchange_paths(dir / "a", dir / "none"), Error);
+}
+
+TEST_CASE("what is no regular file is neither waited for nor read without end") {
+  const TempDir dir;
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(read_file(dir / "pipe"),
+                       ("'" + dir / "pipe" + "' is not a regular file").c_str(), Error);
+  CHECK_THROWS_WITH_AS(MetricsFile(dir / "pipe"),
+                       ("'" + dir / "pipe" + "' is not a regular file").c_str(), Error);
+  CHECK_THROWS_WITH_AS(read_file("/dev/zero"), "'/dev/zero' is not a regular file", Error);
+  CHECK_THROWS_WITH_AS(read_file(dir.path()),
+                       ("'" + dir.path() + "' is not a regular file").c_str(), Error);
+}
+
+TEST_CASE("a path that cannot be looked at is an error of output with the reason") {
+  const TempDir dir;
+  fs::create_symlink("loop", dir / "loop");
+  std::ofstream(dir / "file") << "x";
+  CHECK(path_exists(dir / "file"));
+  CHECK_FALSE(path_exists(dir / "none"));
+  CHECK_FALSE(path_exists(dir / "file/below"));
+  const std::string reason = ": Too many levels of symbolic links (errno 40)";
+  CHECK_THROWS_WITH_AS(path_exists(dir / "loop/x"),
+                       ("cannot look at '" + dir / "loop/x" + "'" + reason).c_str(), Error);
+  CHECK_THROWS_WITH_AS(file_bytes(dir / "loop"),
+                       ("cannot read '" + dir / "loop" + "'" + reason).c_str(), Error);
+  CHECK_THROWS_WITH_AS(make_directories(dir / "loop/x"), doctest::Contains("Too many levels"),
+                       Error);
+}
+
+TEST_CASE("errors of a temporary file have the name that the user knows, and say what is wanted") {
+  const TempDir dir;
+  const auto with_name = [&](const Error& error) {
+    name_errors_after("run/a.h5", "run/.a.h5.tmp_1", [&] { throw Error(error); });
+  };
+  CHECK_THROWS_WITH_AS(
+      with_name(
+          Error(ErrorKind::output, "'x' of 'run/.a.h5.tmp_1'").values("1", "run/.a.h5.tmp_1")),
+      "'x' of 'run/a.h5': expected 1, found run/a.h5", Error);
+  CHECK_THROWS_WITH_AS(with_name(Error(ErrorKind::output, "plain")), "plain", Error);
+  CHECK(why_not_written(ENOSPC, 200, 100) ==
+        "No space left on device (errno 28); it needs 200 bytes, 100 were free; make room there");
+  CHECK(why_not_written(ENOSPC, 0, std::nullopt) ==
+        "No space left on device (errno 28); make room there");
+  CHECK(why_not_written(EDQUOT, 200, 100) ==
+        "Disk quota exceeded (errno 122); it needs 200 bytes; make room there");
+  CHECK(why_not_written(EIO, 200, 100) == "Input/output error (errno 5)");
+  CHECK_THROWS_WITH_AS(
+      write_file_atomically(dir / "none/a.json", "x"),
+      ("cannot make '" + dir / "none/a.json" + "': No such file or directory (errno 2)").c_str(),
+      Error);
+  CHECK(free_bytes(dir / "x").value_or(0) > 0);
+}
+
+TEST_CASE("metrics that the disk does not take are one error and leave whole lines") {
+  const TempDir dir;
+  const std::string path = dir / "metrics.jsonl";
+  // In a process of its own, by which no file of more than 20 bytes can be written.
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{20, 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    std::string text;
+    try {
+      MetricsFile metrics(path);
+      for (int i = 1; i <= 2; ++i) metrics.append(JsonObject().set("update", i));
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    std::_Exit(text == "cannot write '" + path + "': File too large (errno 27)" ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(read_file(path) == "{\"update\":1}\n");
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,10 +81,11 @@ TEST_CASE("B71 unequal lengths, scalars, broken links: one line each") {
         "data set 'scalar" + of + "is a scalar; its first axis must be the samples");
   CHECK(input_error(dir, "seven_axes") ==
         "data set 'seven_axes" + of + "has 7 axes; at most 6 can be");
-  CHECK(input_error(dir, "external")
-            .find("data set 'external" + of + "is a link that cannot be followed: ") == 0);
-  CHECK(input_error(dir, "soft")
-            .find("data set 'soft" + of + "is a link that cannot be followed: ") == 0);
+  CHECK(input_error(dir, "external") ==
+        "data set 'external" + of +
+            "is a link that cannot be followed: '/x' of 'missing.h5' cannot be opened");
+  CHECK(input_error(dir, "soft") ==
+        "data set 'soft" + of + "is a link that cannot be followed: '/nowhere' is not there");
   CHECK(error_of(spec_of(dir / "a.h5", "train/image", ""), demand_of({3, 8, 8}, 10)) ==
         "the loss needs targets: set `labels` to their data set in '" + dir / "a.h5" + "'");
 }
@@ -113,14 +115,67 @@ TEST_CASE("files that cannot be used") {
   CHECK(kind_of_error(spec_of(dir / "none.h5", "x", ""), demand_of({1}, 1)) == 3);
 }
 
+TEST_CASE("what is no regular file is not waited for") {
+  const TempDir dir;
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink("loop", dir / "loop");
+  const std::string name(300, 'n');
+  const auto error_for = [&](const std::string& path) {
+    return error_of(spec_of(path, "x", ""), demand_of({1}, 1));
+  };
+  CHECK(error_for(dir / "pipe") == "data file '" + dir / "pipe" + "' is not a regular file");
+  CHECK(error_for("/dev/zero") == "data file '/dev/zero' is not a regular file");
+  CHECK(error_for(dir / "loop") == "cannot read data file '" + dir / "loop" +
+                                       "': Too many levels of symbolic links (errno 40)");
+  CHECK(error_for(dir / name) ==
+        "cannot read data file '" + dir / name + "': File name too long (errno 36)");
+}
+
+TEST_CASE("a filter that the library lacks is named when the data set is opened") {
+  const TempDir dir;
+  TestFile(dir / "a.h5").add_empty("x", {4, 1}, H5T_STD_U8LE, {{4, 1}, false, 32000});
+  CHECK(error_of(spec_of(dir / "a.h5", "x", ""), demand_of({1}, 1)) ==
+        "data set 'x' of '" + dir / "a.h5" +
+            "' is stored with filter 32000, which this HDF5 library lacks; store it without, or "
+            "with gzip");
+}
+
+TEST_CASE("a damaged chunk is told without the words of the library") {
+  const TempDir dir;
+  const std::string path = dir / "errno = 5, x.h5";  // a name like what the library says
+  {
+    TestFile file(path);
+    file.add<float>("x", {64, 64}, H5T_IEEE_F32LE, std::vector<float>(4096, 1), {{64, 64}, true});
+  }
+  std::string text;
+  {
+    std::ifstream file(path, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const std::size_t at = text.find("\x78\x5e");  // where deflate begins, by zlib's header
+  REQUIRE(at != std::string::npos);
+  for (std::size_t i = 2; i < 12; ++i) text[at + i] = '\xff';
+  std::ofstream(path, std::ios::binary) << text;
+  DataDemand demand = demand_of({64}, 0);
+  demand.target_kind = TargetKind::none;
+  const auto dataset = open_dataset(spec_of(path, "x", ""), demand);
+  CHECK_THROWS_WITH_AS(read(*dataset, std::vector<std::int64_t>{3}),
+                       ("cannot read samples 3 to 3 of data set 'x' of '" + path +
+                        "': a chunk cannot be unpacked; the file is damaged there")
+                           .c_str(),
+                       Error);
+}
+
 TEST_CASE("a truncated file says so when opened, and when it is cut while in use") {
   const TempDir dir;
   const DataSpec spec = spec_of(dir / "a.h5", "train/image", "train/labels");
   write_file(dir / "a.h5");
   const auto whole = fs::file_size(dir / "a.h5");
   fs::resize_file(dir / "a.h5", whole / 2);
-  CHECK(error_of(spec, demand_of({3, 8, 8}, 10))
-            .find("HDF5 file '" + dir / "a.h5" + "' is truncated (") == 0);
+  CHECK(error_of(spec, demand_of({3, 8, 8}, 10)) ==
+        fmt::format(
+            "HDF5 file '{}' is truncated; copy or make it again: bytes: expected {}, found {}",
+            dir / "a.h5", whole, whole / 2));
 
   write_file(dir / "a.h5");
   const auto dataset = open_dataset(spec, demand_of({3, 8, 8}, 10));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <functional>
 
 #include "cli/commands.h"
+#include "cli/job.h"
 #include "core/error.h"
 #include "io/data_file.h"
 #include "io/idx_import.h"
 #include "io/json.h"
+#include "train/stop_signals.h"
 
 namespace annulus {
 namespace {
@@ -31,12 +34,34 @@ void print_json(const std::string& file, const std::vector<JsonObject>& datasets
   std::puts(json.text().c_str());
 }
 
+void print(const DatasetReport& report) {
+  std::string line = to_line(report.info);
+  if (report.numeric) line += fmt::format("  from {} to {}", report.minimum, report.maximum);
+  std::puts(line.c_str());
+}
+
+JsonObject to_json(const DatasetReport& report) {
+  JsonObject json = to_json(report.info);
+  if (report.numeric) json.set("minimum", report.minimum).set("maximum", report.maximum);
+  if (!report.fault.empty()) json.set("fault", report.fault);
+  return json;
+}
+
+// For work that saves nothing before its end.
+std::function<void()> stop_by(StopSignals& signals, const std::string& destination) {
+  return [&] {
+    if (!signals.requested()) return;
+    fail(ErrorKind::stopped, "{} came; '{}' is not written", signals.name(), destination);
+  };
+}
+
 }  // namespace
 
 int run_data_import(const DataImportOptions& options) {
   require(options.kind == "idx", ErrorKind::usage, "data import: unknown kind '{}'; known: idx",
           options.kind);
-  import_idx(options.source, options.destination);
+  StopSignals signals;
+  import_idx(options.source, options.destination, stop_by(signals, options.destination));
   return run_data_info({options.destination, false});
 }
 
@@ -55,27 +80,29 @@ int run_data_info(const DataFileOptions& options) {
 
 int run_data_verify(const DataFileOptions& options) {
   std::vector<JsonObject> objects;
+  int code = 0;
   for (const DatasetReport& report : verify_file(options.file)) {
     if (options.json) {
-      JsonObject json = to_json(report.info);
-      if (report.numeric) json.set("minimum", report.minimum).set("maximum", report.maximum);
-      objects.push_back(json);
-      continue;
+      objects.push_back(to_json(report));
+    } else if (report.fault.empty()) {
+      print(report);
     }
-    const std::string range =
-        report.numeric ? fmt::format("  from {} to {}", report.minimum, report.maximum) : "";
-    std::puts((to_line(report.info) + range).c_str());
+    if (report.fault.empty()) continue;
+    print_error(Error(ErrorKind::data, report.fault));
+    code = static_cast<int>(ErrorKind::data);
   }
   if (options.json) {
     print_json(options.file, objects);
-  } else {
+  } else if (code == 0) {
     std::puts(fmt::format("{}: all data sets read, no fault found", options.file).c_str());
   }
-  return 0;
+  return code;
 }
 
 int run_data_synth(const DataSynthOptions& options) {
-  write_synthetic_file(parse_synthetic_file(options.spec), options.destination);
+  StopSignals signals;
+  write_synthetic_file(parse_synthetic_file(options.spec), options.destination,
+                       stop_by(signals, options.destination));
   return run_data_info({options.destination, false});
 }
 

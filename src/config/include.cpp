@@ -74,10 +74,15 @@ Value take_include(Value::Table& table) {
 
 std::string read_text_file(const std::string& path, const Location& where) {
   std::error_code error;
-  const bool directory = fs::is_directory(path, error);
+  const fs::file_status status = fs::status(path, error);
+  // A pipe would be waited for, and a device may have no end.
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+    throw Error(ErrorKind::usage, fmt::format("'{}' is not a regular file", path)).at(where);
+  }
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file || directory) {
-    if (directory) errno = EISDIR;
+  if (!file || fs::is_directory(status)) {
+    if (fs::is_directory(status)) errno = EISDIR;
     throw Error(ErrorKind::usage, with_errno(fmt::format("'{}' cannot be read", path))).at(where);
   }
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -26,12 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view final_prefix = "step_";
 constexpr std::string_view temporary_prefix = ".tmp_step_";
 
-void make_directory(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  require(!error, ErrorKind::output, "cannot make directory '{}': {}", path, error.message());
-}
-
 std::vector<std::string> entries_of(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code error;
@@ -69,7 +63,9 @@ void check_names(const NamedState& state) {
 
 std::vector<TensorInfo> write_tensors(const std::string& path, const NamedState& state) {
   check_names(state);
-  Hdf5Writer writer(path);
+  std::size_t bytes = 0;
+  for (const StateTensor& tensor : state.tensors()) bytes += tensor.bytes();
+  Hdf5Writer writer(path, static_cast<std::int64_t>(bytes));
   std::vector<TensorInfo> infos;
   std::vector<std::byte> elements;
   for (const StateTensor& tensor : state.tensors()) {
@@ -81,6 +77,21 @@ std::vector<TensorInfo> write_tensors(const std::string& path, const NamedState&
   }
   writer.close();
   return infos;
+}
+
+// Makes a directory with all that a checkpoint has, and waits until it is on the disk.
+void write_parts(const std::string& directory, const CheckpointMeta& meta,
+                 const NamedState& state) {
+  make_directories(directory);
+  const std::string tensors = tensor_path(directory);
+  Manifest manifest;
+  manifest.meta = meta;
+  manifest.tensors = write_tensors(tensors, state);
+  for (const StateScalar& scalar : state.scalars()) manifest.scalars.push_back(scalar_info(scalar));
+  manifest.file_bytes = file_bytes(tensors);
+  manifest.file_checksum = checksum_of_file(tensors);
+  write_new_file((fs::path(directory) / manifest_name).string(), manifest_text(manifest));
+  sync_path(directory);
 }
 
 // The step in "step_0000000100"; nothing for other names.
@@ -99,42 +110,33 @@ std::optional<std::int64_t> step_in(std::string_view name) {
 
 std::string save_checkpoint(const std::string& directory, const CheckpointMeta& meta,
                             const NamedState& state) {
-  make_directory(directory);
+  make_directories(directory);
   remove_leftovers(directory);
   const fs::path base(directory);
   std::string path = (base / fmt::format("{}{:010}", final_prefix, meta.step)).string();
   const TemporaryPath temporary(
       (base / fmt::format("{}{:010}_{}", temporary_prefix, meta.step, ::getpid())).string());
-  make_directory(temporary.path());
-
-  const std::string tensors = (fs::path(temporary.path()) / tensors_name).string();
-  Manifest manifest;
-  manifest.meta = meta;
-  manifest.tensors = write_tensors(tensors, state);
-  for (const StateScalar& scalar : state.scalars()) manifest.scalars.push_back(scalar_info(scalar));
-  manifest.file_bytes = file_bytes(tensors);
-  manifest.file_checksum = checksum_of_file(tensors);
-  write_new_file((fs::path(temporary.path()) / manifest_name).string(), manifest_text(manifest));
-  sync_path(temporary.path());
-
-  // What the temporary name stands for afterwards, nothing or the former checkpoint, goes away.
-  if (fs::exists(path)) {
-    exchange_paths(temporary.path(), path);
-  } else {
-    rename_path(temporary.path(), path);
-  }
+  name_errors_after(path, temporary.path(), [&] {
+    write_parts(temporary.path(), meta, state);
+    // What the temporary name stands for afterwards, nothing or the former checkpoint, goes away.
+    if (path_exists(path)) {
+      exchange_paths(temporary.path(), path);
+    } else {
+      rename_path(temporary.path(), path);
+    }
+  });
   sync_path(directory);
   return path;
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& directory,
                                              std::vector<std::string>* ignored) {
-  if (!fs::exists(directory)) return std::nullopt;
+  if (!path_exists(directory)) return std::nullopt;
   std::optional<std::string> latest;
   std::int64_t latest_step = -1;
   for (const std::string& name : entries_of(directory)) {
     const std::optional<std::int64_t> step = step_in(name);
-    if (!step || !fs::exists(fs::path(directory) / name / manifest_name)) {
+    if (!step || !path_exists((fs::path(directory) / name / manifest_name).string())) {
       if (ignored != nullptr) ignored->push_back(name);
     } else if (*step > latest_step) {
       latest_step = *step;

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "core/error.h"
+#include "io/files.h"
 
 namespace annulus {
 
@@ -17,6 +18,7 @@ std::string checksum_of(std::span<const std::byte> bytes) {
 }
 
 std::string checksum_of_file(const std::string& path) {
+  require_regular_file(path, ErrorKind::output);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(ErrorKind::output, "{}", with_errno("cannot read '" + path + "'"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,17 +25,19 @@ std::string extents_text(const std::vector<std::int64_t>& extents);
 // All data sets of a file in the order of their names. Error (data).
 std::vector<DatasetInfo> describe_file(const std::string& path);
 
-// What `data verify` found in one data set.
+// What `data verify` found in one data set, or in a name that stands for none but should.
 struct DatasetReport {
   DatasetInfo info;
-  bool numeric = false;  // the rest is set where it is
+  std::string fault;     // one line with file, data set, what was expected and found; "": good
+  bool numeric = false;  // the rest is set where it is, and there is no fault
   double minimum = 0;
   double maximum = 0;
 };
-// Reads every numeric data set from end to end. Error (data) in one line at the first that cannot
-// be read, has a value that is not finite, has another number of rows than the labels beside it, or
-// is labels (a data set named label, labels, target or targets of an integer type) with a negative
-// class id.
+// Reads every numeric data set from end to end. A fault is what cannot be read, a link to nothing,
+// an empty group, a value that is not finite, another number of samples than of the labels beside
+// it, labels (a data set named label, labels, target or targets) with a negative class id, and
+// labels or inputs (image, images, input, inputs) that are no numbers, have no samples, or are a
+// group without numbers. Error (data) where the file itself cannot be read or has no data set.
 std::vector<DatasetReport> verify_file(const std::string& path);
 
 // How the elements of a data set are laid out in a file.
@@ -53,12 +56,16 @@ struct SyntheticFile {
   std::int64_t chunk_rows = 16;
 };
 // From "samples=1000,shape=3x32x32,classes=10,test=100,seed=1,type=u8,storage=compressed,chunk=16",
-// of which samples and shape are needed. Error (usage).
+// of which samples and shape are needed, each key at most once.
+// Error (usage).
 SyntheticFile parse_synthetic_file(const std::string& text);
 
 // Writes train/images, train/labels, test/images, test/labels. A destination that exists is never
-// overwritten, nor one left half-written. Error (output).
-void write_synthetic_file(const SyntheticFile& spec, const std::string& destination);
+// overwritten, nor one left half-written: `check_stop` is called every few MB and may end the work
+// by an exception. Error (output), before anything is written where there is too little room; Error
+// (usage) for sizes that no file has.
+void write_synthetic_file(const SyntheticFile& spec, const std::string& destination,
+                          const std::function<void()>& check_stop = {});
 
 // The version of HDF5 that runs: "1.10.8".
 std::string hdf5_version();

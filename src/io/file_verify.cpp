@@ -4,18 +4,28 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "core/error.h"
 #include "io/data_file.h"
+#include "io/file_entries.h"
 #include "io/hdf5_source.h"
 
 namespace annulus {
 namespace {
 
+std::string last_part(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
 bool is_labels(const std::string& path) {
   constexpr std::array names = {"label", "labels", "target", "targets"};
-  const std::string last = std::filesystem::path(path).filename().string();
-  return std::find(names.begin(), names.end(), last) != names.end();
+  return std::find(names.begin(), names.end(), last_part(path)) != names.end();
+}
+
+bool is_inputs(const std::string& path) {
+  constexpr std::array names = {"image", "images", "input", "inputs"};
+  return std::find(names.begin(), names.end(), last_part(path)) != names.end();
 }
 
 std::string group_of(const std::string& path) {
@@ -28,16 +38,57 @@ bool is_numeric(const DatasetInfo& info) {
          type.starts_with("enumeration of") || type.find("-bit ") != std::string::npos;
 }
 
+bool has_samples(const FileEntry& entry) {
+  return entry.kind == FileEntry::Kind::dataset && is_numeric(entry.info) &&
+         !entry.info.extents.empty() && entry.info.extents[0] > 0;
+}
+
+std::string found_text(const FileEntry& entry) {
+  if (entry.kind != FileEntry::Kind::dataset) return entry.info.type;
+  return fmt::format("{} {}", extents_text(entry.info.extents), entry.info.type);
+}
+
+Error fault_of(const std::string& file, const std::string& dataset, const std::string& expected,
+               const std::string& found) {
+  Error error(ErrorKind::data, fmt::format("data set '{}' of '{}'", dataset, file));
+  error.values(expected, found);
+  return error;
+}
+
+// What is wrong with a name before any value is read.
+void check_kind(const std::string& file, const FileEntry& entry,
+                const std::vector<FileEntry>& all) {
+  const std::string& path = entry.info.path;
+  const auto below = [&](const FileEntry& other) {
+    return other.info.path.starts_with(path + '/');
+  };
+  if (entry.kind == FileEntry::Kind::broken) {
+    throw Error(fault_of(file, path, "a data set or a group", entry.info.type));
+  }
+  require(entry.missing_filter.empty(), ErrorKind::data,
+          "data set '{}' of '{}' is stored with filter {}, which this HDF5 library lacks; store it "
+          "without, or with gzip",
+          path, file, entry.missing_filter);
+  const bool group = entry.kind == FileEntry::Kind::group;
+  if (group && std::none_of(all.begin(), all.end(), below)) {
+    throw Error(fault_of(file, path, "a data set", "an empty group"));
+  }
+  if (!is_labels(path) && !is_inputs(path)) return;
+  const auto serves = [&](const FileEntry& other) { return below(other) && has_samples(other); };
+  if (has_samples(entry) || (group && std::any_of(all.begin(), all.end(), serves))) return;
+  throw Error(fault_of(file, path, "numbers with the samples as first axis", found_text(entry)));
+}
+
 // Every data set with samples has as many of them as the labels in its group.
-void check_lengths(const std::string& path, const std::vector<DatasetInfo>& infos) {
-  for (const DatasetInfo& labels : infos) {
-    if (!is_labels(labels.path) || labels.extents.empty()) continue;
-    for (const DatasetInfo& other : infos) {
-      if (group_of(other.path) != group_of(labels.path) || other.extents.size() < 2) continue;
-      require(other.extents[0] == labels.extents[0], ErrorKind::data,
-              "{} samples but {} labels: '{}' and '{}' of '{}'", other.extents[0],
-              labels.extents[0], other.path, labels.path, path);
-    }
+void check_length(const std::string& file, const DatasetInfo& info,
+                  const std::vector<FileEntry>& all) {
+  if (info.extents.size() < 2) return;
+  for (const FileEntry& labels : all) {
+    if (!is_labels(labels.info.path) || labels.info.extents.empty()) continue;
+    if (group_of(labels.info.path) != group_of(info.path)) continue;
+    require(info.extents[0] == labels.info.extents[0], ErrorKind::data,
+            "{} samples but {} labels: '{}' and '{}' of '{}'", info.extents[0],
+            labels.info.extents[0], info.path, labels.info.path, file);
   }
 }
 
@@ -74,18 +125,37 @@ void read_all(DatasetReport& report, const Hdf5Source& source) {
   }
 }
 
+// Nothing where a name is good and stands for no data set.
+std::optional<DatasetReport> verify(const std::string& file, const FileEntry& entry,
+                                    const std::vector<FileEntry>& all) {
+  DatasetReport report;
+  report.info = entry.info;
+  const bool dataset = entry.kind == FileEntry::Kind::dataset;
+  try {
+    check_kind(file, entry, all);
+    if (!dataset) return std::nullopt;
+    check_length(file, entry.info, all);
+    if (!is_numeric(entry.info) || entry.info.extents.empty()) return report;
+    read_all(report, Hdf5Source(file, entry.info.path));
+    report.numeric = true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    report.fault = error.text();
+  }
+  return report;
+}
+
 }  // namespace
 
 std::vector<DatasetReport> verify_file(const std::string& path) {
-  const std::vector<DatasetInfo> infos = describe_file(path);
-  require(!infos.empty(), ErrorKind::data, "'{}' has no data set", path);
-  check_lengths(path, infos);
+  const std::vector<FileEntry> entries = entries_of_file(path);
+  const bool any = std::any_of(entries.begin(), entries.end(), [](const FileEntry& entry) {
+    return entry.kind != FileEntry::Kind::group;
+  });
+  require(any, ErrorKind::data, "'{}' has no data set", path);
   std::vector<DatasetReport> reports;
-  for (const DatasetInfo& info : infos) {
-    DatasetReport& report = reports.emplace_back();
-    report.info = info;
-    report.numeric = is_numeric(info) && !info.extents.empty();
-    if (report.numeric) read_all(report, Hdf5Source(path, info.path));
+  for (const FileEntry& entry : entries) {
+    if (auto report = verify(path, entry, entries)) reports.push_back(std::move(*report));
   }
   return reports;
 }

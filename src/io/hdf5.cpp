@@ -2,12 +2,12 @@
 #include "io/hdf5.h"
 
 #include <algorithm>
-#include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <string_view>
+#include <system_error>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "io/files.h"
 
 namespace annulus::hdf5 {
 namespace {
@@ -18,24 +18,53 @@ std::recursive_mutex& library_mutex() {
   return mutex;
 }
 
-herr_t keep_innermost(unsigned, const H5E_error2_t* entry, void* text) {
-  auto& reason = *static_cast<std::string*>(text);
-  if (reason.empty() && entry->desc != nullptr) reason = entry->desc;
+// What the library says of a failed call, the innermost first.
+struct Failure {
+  std::vector<hid_t> minors;
+  std::vector<std::string> texts;
+};
+
+herr_t keep_entry(unsigned, const H5E_error2_t* entry, void* context) {
+  auto& failure = *static_cast<Failure*>(context);
+  failure.minors.push_back(entry->min_num);
+  failure.texts.emplace_back(entry->desc == nullptr ? "" : entry->desc);
   return 0;
 }
 
-// "No space left on device (errno 28)" of a message that has it among file names and addresses.
-std::string system_error_in(const std::string& text) {
-  const auto between = [&](std::string_view before, char end) {
-    const std::size_t begin = text.find(before);
-    if (begin == std::string::npos) return std::string();
-    const std::size_t from = begin + before.size();
-    return text.substr(from, text.find(end, from) - from);
+Failure last_failure() {
+  Failure failure;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_entry, &failure);
+  return failure;
+}
+
+// The number after `name` in a text of the library; the last one, as file names come before it.
+std::optional<std::int64_t> number_after(const std::string& text, std::string_view name) {
+  const std::size_t at = text.rfind(name);
+  if (at == std::string::npos) return std::nullopt;
+  const char* begin = text.data() + at + name.size();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+bool has_minor(const Failure& failure, hid_t minor) {
+  return std::find(failure.minors.begin(), failure.minors.end(), minor) != failure.minors.end();
+}
+
+std::string reason_of(const Failure& failure) {
+  const std::pair<hid_t, const char*> reasons[] = {
+      {H5E_NOFILTER, "it needs a filter that this HDF5 library lacks"},
+      {H5E_CANTFILTER, "a chunk cannot be unpacked; the file is damaged there"},
+      {H5E_TRUNCATED, "the file is truncated"},
+      {H5E_NOTHDF5, "it is not an HDF5 file"},
+      {H5E_VERSION, "the file is damaged, or of a later version of HDF5"},
+      {H5E_CANTALLOC, "HDF5 cannot get the memory for it"},
+      {H5E_CANTOPENFILE, "its file cannot be opened"},
   };
-  const std::string number = between("errno = ", ',');
-  const std::string words = between("error message = '", '\'');
-  return number.empty() || words.empty() ? std::string()
-                                         : fmt::format("{} (errno {})", words, number);
+  for (const auto& [minor, text] : reasons) {
+    if (has_minor(failure, minor)) return text;
+  }
+  return "the file is damaged there";
 }
 
 bool has_float_layout(hid_t type, std::size_t exponent_bits, std::size_t fraction_bits) {
@@ -79,16 +108,6 @@ hid_t widest(ElementType::Kind kind) {
   }
 }
 
-void check_readable(const std::string& path) {
-  struct stat status {};
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail(ErrorKind::data, "{}", with_errno("cannot read data file '" + path + "'"));
-  const bool known = ::fstat(file, &status) == 0;
-  ::close(file);
-  require(known && S_ISREG(status.st_mode), ErrorKind::data, "data file '{}' is not a regular file",
-          path);
-}
-
 }  // namespace
 
 Lock::Lock() : lock_(library_mutex()) {
@@ -108,12 +127,31 @@ herr_t Handle::close() {
   return close_(std::exchange(id_, -1));
 }
 
+int system_error() {
+  for (const std::string& text : last_failure().texts) {
+    if (const auto code = number_after(text, "errno = ")) return static_cast<int>(*code);
+  }
+  return 0;
+}
+
 std::string reason() {
-  std::string text;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, &text);
-  if (std::string system = system_error_in(text); !system.empty()) return system;
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.empty() ? "no reason given by HDF5" : text.substr(0, 200);
+  const int code = system_error();
+  if (code == 0) return reason_of(last_failure());
+  return fmt::format("{} (errno {})", std::generic_category().message(code), code);
+}
+
+std::string missing_filter(hid_t dataset) {
+  const Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+  for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {
+    unsigned flags = 0;
+    std::size_t values = 0;
+    char name[64] = "";
+    const H5Z_filter_t filter = H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags,
+                                               &values, nullptr, sizeof name, name, nullptr);
+    if (filter < 0 || H5Zfilter_avail(filter) > 0) continue;
+    return *name == '\0' ? fmt::format("{}", filter) : fmt::format("{} ({})", filter, name);
+  }
+  return {};
 }
 
 Handle owned(hid_t id, Handle::Close close, ErrorKind kind, const std::string& message) {
@@ -132,19 +170,22 @@ Handle file_access() {
 }
 
 Handle open_for_reading(const std::string& path) {
-  check_readable(path);
+  require_regular_file(path, ErrorKind::data, "data file");
   const Lock lock;
   const Handle access = file_access();
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   if (file >= 0) return {file, H5Fclose};
-  const std::string why = reason();
-  if (why.find("signature") != std::string::npos) {
-    fail(ErrorKind::data, "'{}' is not an HDF5 file", path);
+  const Failure failure = last_failure();
+  if (system_error() != 0) fail(ErrorKind::data, "cannot read data file '{}': {}", path, reason());
+  if (has_minor(failure, H5E_NOTHDF5)) fail(ErrorKind::data, "'{}' is not an HDF5 file", path);
+  if (has_minor(failure, H5E_TRUNCATED)) {
+    Error error(ErrorKind::data,
+                fmt::format("HDF5 file '{}' is truncated; copy or make it again: bytes", path));
+    const auto whole = number_after(failure.texts.front(), "stored_eof = ");
+    if (whole) error.values(std::to_string(*whole), std::to_string(file_bytes(path)));
+    throw Error(error);
   }
-  if (why.find("truncated") != std::string::npos) {
-    fail(ErrorKind::data, "HDF5 file '{}' is truncated ({}); copy or make it again", path, why);
-  }
-  fail(ErrorKind::data, "cannot open HDF5 file '{}': {}", path, why);
+  fail(ErrorKind::data, "cannot open HDF5 file '{}': {}", path, reason_of(failure));
 }
 
 std::optional<Numbers> numbers_of(hid_t type) {

@@ -55,8 +55,10 @@ class Handle {
   Close close_ = nullptr;
 };
 
-// Why the last call failed, on one line: the system's error where there was one, else the innermost
-// message of the library.
+// The errno that made the last call fail, 0 where there was none.
+int system_error();
+// Why the last call failed, in a few words: the system's where it was the system, else ours for
+// what the library found. The library's own texts have addresses and names of its source in them.
 std::string reason();
 
 // The id in a handle. Error (`kind`) with "message: the library's reason" where it is negative.
@@ -66,6 +68,10 @@ void check(herr_t status, ErrorKind kind, const std::string& message);
 
 // File access properties for all our files: no locks, which network file systems refuse or keep.
 Handle file_access();
+
+// A filter that the data set's chunks went through and that this library lacks: "32000 (lzf)". ""
+// where all are there.
+std::string missing_filter(hid_t dataset);
 
 // Opens a file for reading. Error (data) that tells a missing file from one that may not be read,
 // is no HDF5 file, or is truncated.

@@ -12,10 +12,14 @@ namespace annulus::hdf5 {
 // What is known of an open data set.
 DatasetInfo info_of(hid_t dataset, const std::string& path);
 
-// All data sets that can be opened, by name.
-std::vector<DatasetInfo> list(hid_t file);
+// All data sets that can be opened, by name. `name` is that of the file, for messages.
+std::vector<DatasetInfo> list(hid_t file, const std::string& name);
 
 // "it has: train/image (100, 3, 8, 8) f32, train/labels (100) i64", shortened where there are many.
-std::string contents_text(hid_t file);
+std::string contents_text(hid_t file, const std::string& name);
+
+// Why a link cannot be followed: "'/nowhere' is not there", "'/x' of 'other.h5' cannot be read".
+// Called when it has just failed.
+std::string broken_link_text(hid_t file, const std::string& path);
 
 }  // namespace annulus::hdf5

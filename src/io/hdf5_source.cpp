@@ -83,22 +83,31 @@ struct Hdf5Source::State {
     const hdf5::Handle handle(object, H5Oclose);
     if (H5Iget_type(object) != H5I_DATASET) {
       fail(ErrorKind::data, "'{}' of '{}' is a group, not a data set; {}", dataset, file,
-           hdf5::contents_text(file_id.get()));
+           hdf5::contents_text(file_id.get(), file));
     }
     const hdf5::Handle stored(H5Dget_type(object), H5Tclose);
     const hdf5::Handle access = access_for(object, H5Tget_size(stored.get()));
     dataset_id = hdf5::owned(H5Dopen2(file_id.get(), dataset.c_str(), access.get()), H5Dclose,
                              ErrorKind::data, "cannot open " + title());
+    check_filters();
+  }
+
+  void check_filters() const {
+    const std::string filter = hdf5::missing_filter(dataset_id.get());
+    require(filter.empty(), ErrorKind::data,
+            "{} is stored with filter {}, which this HDF5 library lacks; store it without, or with "
+            "gzip",
+            title(), filter);
   }
 
   // A link that is there but leads nowhere is another fault than a wrong name.
   [[noreturn]] void fail_missing() const {
-    const std::string why = hdf5::reason();
+    const std::string why = hdf5::broken_link_text(file_id.get(), dataset);
     if (H5Lexists(file_id.get(), dataset.c_str(), H5P_DEFAULT) > 0) {
       fail(ErrorKind::data, "{} is a link that cannot be followed: {}", title(), why);
     }
     fail(ErrorKind::data, "no data set '{}' in '{}'; {}", dataset, file,
-         hdf5::contents_text(file_id.get()));
+         hdf5::contents_text(file_id.get(), file));
   }
 
   void read_type() {

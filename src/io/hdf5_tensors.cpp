@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "io/files.h"
 #include "io/hdf5.h"
 
 namespace annulus {
@@ -16,6 +17,7 @@ struct TensorFile::State {
 
 TensorFile::TensorFile(std::string path) : state_(std::make_unique<State>()) {
   state_->path = std::move(path);
+  require_regular_file(state_->path, ErrorKind::output);
   const hdf5::Lock lock;
   const hdf5::Handle access = hdf5::file_access();
   state_->file = hdf5::owned(H5Fopen(state_->path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose,

@@ -2,6 +2,8 @@
 #include "io/hdf5_writer.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -49,7 +51,8 @@ hdf5::Handle space_of(const Shape& shape) {
   return {H5Screate_simple(static_cast<int>(shape.rank()), extents, nullptr), H5Sclose};
 }
 
-hdf5::Handle creation_of(const Shape& shape, Storage storage, std::int64_t chunk_rows) {
+hdf5::Handle creation_of(const Shape& shape, DType dtype, Storage storage,
+                         std::int64_t chunk_rows) {
   hdf5::Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation.get(), /*track_times=*/0);
   H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER);
@@ -58,7 +61,13 @@ hdf5::Handle creation_of(const Shape& shape, Storage storage, std::int64_t chunk
           "a data set of shape {} cannot have chunks", to_string(shape));
   hsize_t chunk[Shape::max_rank];
   std::copy(shape.begin(), shape.end(), chunk);
-  chunk[0] = static_cast<hsize_t>(std::clamp<std::int64_t>(chunk_rows, 1, shape[0]));
+  const std::int64_t rows = std::clamp<std::int64_t>(chunk_rows, 1, shape[0]);
+  const std::int64_t row_bytes = shape.elements_from(1) * static_cast<std::int64_t>(size_of(dtype));
+  constexpr std::int64_t most = (std::int64_t{1} << 32) - 1;
+  require(rows <= most / row_bytes, ErrorKind::output,
+          "a chunk of {} rows of {} bytes is too large: HDF5 takes at most {} bytes", rows,
+          row_bytes, most);
+  chunk[0] = static_cast<hsize_t>(rows);
   H5Pset_chunk(creation.get(), static_cast<int>(shape.rank()), chunk);
   if (storage == Storage::compressed) {
     require(H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0, ErrorKind::output,
@@ -73,6 +82,9 @@ hdf5::Handle creation_of(const Shape& shape, Storage storage, std::int64_t chunk
 
 struct Hdf5Writer::State {
   std::string path;
+  std::int64_t bytes = 0;
+  std::optional<std::int64_t> free;  // before anything was written
+  std::function<void()> check_before_write;
   hdf5::Handle file;           // closed after the handles below
   hdf5::Handle link_creation;  // makes missing groups
 
@@ -86,8 +98,9 @@ struct Hdf5Writer::State {
   std::string title() const { return fmt::format("'{}' of '{}'", dataset_name, path); }
   void check(herr_t status, const std::string& what) const {
     if (status >= 0) return;
-    const std::string why = hdf5::reason();
-    fail(ErrorKind::output, "cannot {}: {}", what, why);
+    const int code = hdf5::system_error();
+    fail(ErrorKind::output, "cannot {}: {}", what,
+         code == 0 ? hdf5::reason() : why_not_written(code, bytes, free));
   }
 
   // After a failed write the library cannot close the file, keeps it and its disk space, and fails
@@ -105,15 +118,17 @@ struct Hdf5Writer::State {
   void close_dataset() { check(dataset.close(), "write " + title()); }
 };
 
-Hdf5Writer::Hdf5Writer(std::string path) : state_(std::make_unique<State>()) {
+Hdf5Writer::Hdf5Writer(std::string path, std::int64_t bytes) : state_(std::make_unique<State>()) {
   state_->path = std::move(path);
+  state_->bytes = bytes;
+  state_->free = free_bytes(state_->path);
   const hdf5::Lock lock;
   const hdf5::Handle access = hdf5::file_access();
   const hdf5::Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation.get(), /*track_times=*/0);
-  state_->file =
-      hdf5::owned(H5Fcreate(state_->path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()),
-                  H5Fclose, ErrorKind::output, "cannot make HDF5 file '" + state_->path + "'");
+  const hid_t file = H5Fcreate(state_->path.c_str(), H5F_ACC_EXCL, creation.get(), access.get());
+  state_->check(file < 0 ? -1 : 0, "make '" + state_->path + "'");
+  state_->file = hdf5::Handle(file, H5Fclose);
   state_->link_creation = hdf5::Handle(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(state_->link_creation.get(), 1);
 }
@@ -122,6 +137,10 @@ Hdf5Writer::~Hdf5Writer() {
   const hdf5::Lock lock;
   if (state_->file) state_->abandon();
   state_.reset();
+}
+
+void Hdf5Writer::check_before_writes(std::function<void()> check) {
+  state_->check_before_write = std::move(check);
 }
 
 void Hdf5Writer::create(const std::string& dataset, const Shape& shape, DType dtype,
@@ -135,7 +154,7 @@ void Hdf5Writer::create(const std::string& dataset, const Shape& shape, DType dt
   if (shape.rank() > 0) s.row_bytes *= static_cast<std::size_t>(shape.elements_from(1));
   s.type = type_of(dtype);
   s.space = space_of(shape);
-  const hdf5::Handle creation = creation_of(shape, storage, chunk_rows);
+  const hdf5::Handle creation = creation_of(shape, dtype, storage, chunk_rows);
   const hid_t id = H5Dcreate2(s.file.get(), dataset.c_str(), s.type.get(), s.space.get(),
                               s.link_creation.get(), creation.get(), H5P_DEFAULT);
   s.check(id < 0 ? -1 : 0, "make " + s.title());
@@ -146,6 +165,7 @@ void Hdf5Writer::write_rows(std::int64_t first, std::int64_t count,
                             std::span<const std::byte> rows) {
   State& s = *state_;
   require_equal(static_cast<std::size_t>(count) * s.row_bytes, rows.size(), "bytes to write");
+  if (s.check_before_write) s.check_before_write();
   if (rows.empty()) return;
   const hdf5::Lock lock;
   Shape part = s.shape;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,11 +19,14 @@ namespace annulus {
 // to remove. One thread.
 class Hdf5Writer {
  public:
-  // The file must not exist.
-  explicit Hdf5Writer(std::string path);
+  // The file must not exist. `bytes` is what it will take, about, for messages; 0: not known.
+  explicit Hdf5Writer(std::string path, std::int64_t bytes = 0);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
+
+  // What is called before each write, and may throw.
+  void check_before_writes(std::function<void()> check);
 
   // Makes a data set, and the groups in its path. Chunks hold `chunk_rows` rows, at most all.
   // f16 and bf16 are stored as floats of 5 + 10 and 8 + 7 bits.

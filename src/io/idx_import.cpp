@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "io/files.h"
 #include "io/new_data_file.h"
 
 namespace annulus {
@@ -24,6 +25,7 @@ constexpr std::uint32_t labels_magic = 0x00000801;  // u8, 1 axis
 class IdxFile {
  public:
   IdxFile(std::string path, std::uint32_t magic) : path_(std::move(path)) {
+    require_regular_file(path_, ErrorKind::data);
     errno = 0;
     stream_.open(path_, std::ios::binary);
     if (!stream_) fail(ErrorKind::data, "{}", with_errno("cannot read '" + path_ + "'"));
@@ -71,9 +73,7 @@ class IdxFile {
     }
     require(!too_large, ErrorKind::data, "'{}': the extents in its header are too large", path_);
     const auto header = static_cast<std::int64_t>(4 + 4 * extents_.size());
-    std::error_code error;
-    const auto found = static_cast<std::int64_t>(fs::file_size(path_, error)) - header;
-    require(!error, ErrorKind::data, "cannot read '{}': {}", path_, error.message());
+    const std::int64_t found = file_bytes(path_) - header;
     if (found == wanted) return;
     throw Error(ErrorKind::data,
                 fmt::format("'{}' is {}: bytes after the header", path_,
@@ -86,14 +86,20 @@ class IdxFile {
   std::vector<std::int64_t> extents_;
 };
 
+// Another reason than that it is not there is for whoever opens it to tell.
+bool found(const std::string& path) {
+  std::error_code ignored;
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
 // The path of DIRECTORY/stem-kind with either of the two spellings of its name.
 std::optional<std::string> find_idx(const std::string& directory, const std::string& stem,
                                     const std::string& kind) {
   for (const char separator : {'-', '.'}) {
     const fs::path path = fs::path(directory) / fmt::format("{}{}{}", stem, separator, kind);
-    if (fs::exists(path)) return path.string();
+    if (found(path.string())) return path.string();
     const std::string compressed = path.string() + ".gz";
-    require(!fs::exists(compressed), ErrorKind::data, "'{}' is compressed; run gunzip on it first",
+    require(!found(compressed), ErrorKind::data, "'{}' is compressed; run gunzip on it first",
             compressed);
   }
   return std::nullopt;
@@ -146,15 +152,21 @@ void copy_pair(IdxPair& pair, Hdf5Writer& to) {
 
 }  // namespace
 
-void import_idx(const std::string& directory, const std::string& destination) {
+void import_idx(const std::string& directory, const std::string& destination,
+                const std::function<void()>& check_stop) {
   std::optional<IdxPair> train = open_pair(directory, "train", "train");
   std::optional<IdxPair> test = open_pair(directory, "test", "t10k");
   require(train.has_value(), ErrorKind::data,
           "'{}' has no train-images-idx3-ubyte and train-labels-idx1-ubyte", directory);
-  write_new_data_file(destination, [&](Hdf5Writer& writer) {
+  const auto fill = [&](Hdf5Writer& writer) {
     copy_pair(*train, writer);
     if (test) copy_pair(*test, writer);
-  });
+  };
+  const auto bytes_of = [](const IdxPair& pair) {
+    return pair.images.count() * (pair.images.bytes_each() + 1);
+  };
+  write_new_data_file(destination, bytes_of(*train) + (test ? bytes_of(*test) : 0), fill,
+                      check_stop);
 }
 
 }  // namespace annulus

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace annulus {
@@ -13,7 +14,9 @@ namespace annulus {
 //
 // Error (data) with file and both values: missing, compressed, wrong magic number, truncated, extra
 // bytes, numbers of images and labels that differ. Error (output): the destination exists (it is
-// never overwritten) or cannot be written; nothing half-written is left.
-void import_idx(const std::string& directory, const std::string& destination);
+// never overwritten) or cannot be written; nothing half-written is left, nor where `check_stop`,
+// called every few MB, ends the work by an exception.
+void import_idx(const std::string& directory, const std::string& destination,
+                const std::function<void()>& check_stop = {});
 
 }  // namespace annulus

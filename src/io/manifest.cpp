@@ -109,9 +109,8 @@ std::string manifest_text(const Manifest& manifest) {
 
 Manifest read_manifest(const std::string& path) {
   const std::string file = (std::filesystem::path(path) / manifest_name).string();
-  std::error_code ignored;
-  require(std::filesystem::exists(file, ignored), ErrorKind::output,
-          "'{}' is no checkpoint: it has no {}", path, manifest_name);
+  require(path_exists(file), ErrorKind::output, "'{}' is no checkpoint: it has no {}", path,
+          manifest_name);
   const std::string text = read_file(file);
   try {
     const Json json = Json::parse(text);

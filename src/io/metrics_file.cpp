@@ -24,13 +24,16 @@ off_t length_of_whole_lines(int file, off_t length) {
 void write_file_atomically(const std::string& path, const std::string& text) {
   TemporaryPath temporary(temporary_beside(path));
   remove_quietly(temporary.path());
-  write_new_file(temporary.path(), text);
-  rename_path(temporary.path(), path);
+  name_errors_after(path, temporary.path(), [&] {
+    write_new_file(temporary.path(), text);
+    rename_path(temporary.path(), path);
+  });
   temporary.keep();
   sync_path(parent_of(path));
 }
 
 MetricsFile::MetricsFile(std::string path) : path_(std::move(path)) {
+  if (path_exists(path_)) require_regular_file(path_, ErrorKind::output);
   file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file_ < 0) fail(ErrorKind::output, "{}", with_errno("cannot open '" + path_ + "'"));
   const off_t length = ::lseek(file_, 0, SEEK_END);
@@ -48,10 +51,14 @@ MetricsFile::~MetricsFile() {
 
 void MetricsFile::append(const JsonObject& line) {
   const std::string text = line.text() + '\n';
-  const ssize_t written = ::write(file_, text.data(), text.size());
-  if (written < 0) fail(ErrorKind::output, "{}", with_errno("cannot write '" + path_ + "'"));
-  require(written == static_cast<ssize_t>(text.size()), ErrorKind::output,
-          "cannot write '{}': the disk took {} of {} bytes", path_, written, text.size());
+  const off_t before = ::lseek(file_, 0, SEEK_END);
+  try {
+    write_all(file_, text, path_);
+  } catch (const Error&) {
+    // Readers find whole lines only; what cannot be cut off now is when the file is opened again.
+    [[maybe_unused]] const int status = ::ftruncate(file_, before);
+    throw;
+  }
 }
 
 }  // namespace annulus

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -139,26 +140,50 @@ void write_part(Hdf5Writer& writer, const SyntheticFile& spec, const std::string
   }
 }
 
+// What the file takes. Random numbers cannot be compressed, so the storage makes no difference.
+std::int64_t bytes_of(const SyntheticFile& spec) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(spec.dtype));
+  bool too_large = false;
+  for (std::int64_t extent : spec.shape) {
+    too_large = too_large || __builtin_mul_overflow(bytes, extent, &bytes);
+  }
+  std::int64_t samples = 0;
+  too_large = too_large || __builtin_add_overflow(bytes, sizeof(std::int64_t), &bytes) ||
+              __builtin_add_overflow(spec.samples, spec.test, &samples) ||
+              __builtin_mul_overflow(bytes, samples, &bytes);
+  require(!too_large, ErrorKind::usage,
+          "{} samples of shape {} are more than any file can have: at most 2^63 - 1 bytes",
+          spec.samples, to_string(spec.shape));
+  return bytes;
+}
+
 }  // namespace
 
 SyntheticFile parse_synthetic_file(const std::string& text) {
   SyntheticFile spec;
+  std::set<std::string> given;
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     require(equals != std::string::npos, ErrorKind::usage,
             "'{}' is not KEY=VALUE (as in samples=1000,shape=3x32x32)", part);
-    set_key(spec, part.substr(0, equals), part.substr(equals + 1));
+    const std::string key = part.substr(0, equals);
+    require(given.insert(key).second, ErrorKind::usage,
+            "'{}' is given twice for one synthetic data set", key);
+    set_key(spec, key, part.substr(equals + 1));
   }
   require(spec.samples > 0 && spec.shape.rank() > 0, ErrorKind::usage,
           "a synthetic data set needs samples and shape (as in samples=1000,shape=3x32x32)");
+  bytes_of(spec);  // refuses what no file can have
   return spec;
 }
 
-void write_synthetic_file(const SyntheticFile& spec, const std::string& destination) {
-  write_new_data_file(destination, [&](Hdf5Writer& writer) {
+void write_synthetic_file(const SyntheticFile& spec, const std::string& destination,
+                          const std::function<void()>& check_stop) {
+  const auto fill = [&](Hdf5Writer& writer) {
     write_part(writer, spec, "train", spec.samples);
     if (spec.test > 0) write_part(writer, spec, "test", spec.test);
-  });
+  };
+  write_new_data_file(destination, bytes_of(spec), fill, check_stop);
 }
 
 }  // namespace annulus

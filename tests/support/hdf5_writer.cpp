@@ -35,6 +35,9 @@ void TestFile::add_raw(const std::string& path, const std::vector<hsize_t>& exte
     must(H5Pset_chunk(creation, static_cast<int>(layout.chunk.size()), layout.chunk.data()));
   }
   if (layout.deflate) must(H5Pset_deflate(creation, 4));
+  if (layout.filter != 0) {
+    must(H5Pset_filter(creation, layout.filter, H5Z_FLAG_OPTIONAL, 0, nullptr));
+  }
   const hid_t dataset =
       must(H5Dcreate2(file_, path.c_str(), stored, space, links_, creation, H5P_DEFAULT));
   if (values != nullptr) must(H5Dwrite(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));

@@ -16,6 +16,7 @@ namespace annulus::test {
 struct FileLayout {
   std::vector<hsize_t> chunk;  // empty: contiguous
   bool deflate = false;
+  int filter = 0;  // said to be passed by the chunks, if there is such a one; 0: none
 };
 
 // Writes HDF5 files for tests by calls of the library alone, so that what is read is not what our
