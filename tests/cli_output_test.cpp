@@ -128,3 +128,18 @@ TEST_CASE("an error that ends a run is in the rank's log, with what it said on t
         std::string::npos);
   CHECK(std::filesystem::is_empty(run_dir + "/checkpoints"));
 }
+
+TEST_CASE("a working directory that is gone is no bug") {
+  TemporaryDirectory directory;
+  const std::string gone = directory / "gone";
+  std::filesystem::create_directory(gone);
+  const std::string start = "cd '" + gone + "' && rmdir '" + gone + "' && exec \"$0\" ";
+  const std::string config = "'" + source_path("configs/digits.toml") + "'";
+  const Finished check = shell(start + "check " + config + " --set data.train.file=x.h5");
+  CHECK(check.code == 0);
+  CHECK(check.err.find("x.h5: no such data file") != std::string::npos);
+  std::filesystem::create_directory(gone);
+  const Finished train = shell(start + "train " + config);
+  CHECK(train.code == 4);
+  CHECK(lines_of(train.err).size() == 1);
+}

@@ -70,6 +70,13 @@ TEST_CASE("names that no file system takes are one line with the reason") {
   CHECK(has(refusal([&] { RunDirectory::create(dir / std::string(300, 'x'), "x"); }), "too long"));
   CHECK(has(refusal([&] { RunDirectory::create("/proc/annulus", "x"); }), "/proc/annulus"));
   CHECK(has(refusal([&] { RunDirectory::open(dir / "gone"); }), "no such run directory"));
+  // What cannot be looked at is not said to exist, nor not to exist.
+  fs::create_symlink("loop", dir / "loop");
+  const std::string loop = dir / "loop/run cannot be looked at: Too many levels of symbolic links";
+  CHECK(refusal([&] { RunDirectory::create(dir / "loop/run", "x"); }).find("Too many levels") !=
+        std::string::npos);
+  CHECK(refusal([&] { RunDirectory::refuse_used(dir / "loop/run"); }) == loop);
+  CHECK(refusal([&] { RunDirectory::open(dir / "loop/run"); }) == loop);
 }
 
 TEST_CASE("a run directory in use is refused with who uses it, and is free after its death") {
