@@ -42,14 +42,15 @@ TEST_CASE("each stop signal is a wish to stop, and the first one gives its name"
                                                  {SIGUSR1, "SIGUSR1"},
                                                  {SIGUSR2, "SIGUSR2"}};
   for (const auto& [number, name] : signals) {
-    CAPTURE(name);
+    const std::string expected = name;
+    CAPTURE(expected);
     StopSignals stop;
     CHECK_FALSE(stop.requested());
     kill(getpid(), number);
     CHECK(stop.requested());
     kill(getpid(), number == SIGTERM ? SIGINT : SIGTERM);
     CHECK(stop.requested());
-    CHECK(stop.name() == std::string(name));
+    CHECK(stop.name() == expected);
   }
   for (const auto& [number, name] : signals) CHECK_FALSE(is_blocked(number));
 }

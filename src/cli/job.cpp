@@ -41,7 +41,7 @@ int end_job(Communicator& comm, Error error) {
 // Ranks of different builds would compute different numbers; those of different commands would wait
 // for each other.
 void require_same_program(Communicator& comm, const char* command) {
-  const std::string mine = fmt::format("{}, command {}", program_line(), command);
+  std::string mine = fmt::format("{}, command {}", program_line(), command);
   const std::string first = agree_on_text(comm, [&] { return mine; });
   agree(comm, [&] {
     if (mine == first) return;

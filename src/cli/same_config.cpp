@@ -87,7 +87,7 @@ std::string below(const std::string& key, const std::string& name) {
 std::optional<Difference> difference_in(const std::string& key, const Value& first,
                                         const Value& second) {
   for (const Member& member : *first.get<Value::Table>()) {
-    const auto found =
+    auto found =
         difference_at(below(key, key_text(member.key)), &member.value, second.find(member.key));
     if (found) return found;
   }
@@ -102,7 +102,7 @@ std::optional<Difference> difference_in(const std::string& key, const Value& fir
 std::optional<Difference> difference_in(const std::string& key, const Value::Array& first,
                                         const Value::Array& second) {
   for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i) {
-    const auto found =
+    auto found =
         difference_at(below(key, std::to_string(i)), i < first.size() ? &first[i] : nullptr,
                       i < second.size() ? &second[i] : nullptr);
     if (found) return found;
@@ -131,8 +131,8 @@ std::optional<Difference> first_difference(const Value& first, const Value& seco
 
 void require_same_config(Communicator& comm, const ConfigOptions& options) {
   if (comm.size() == 1) return;
-  const std::string words = words_of(options);
-  const std::string file = file_of(options);
+  std::string words = words_of(options);
+  std::string file = file_of(options);
   const bool same_words = agree_on_text(comm, [&] { return words; }) == words;
   const bool same_file = agree_on_text(comm, [&] { return file; }) == file;
   // The same words are meant alike where this host has no such file: rank 0 reads it for all.

@@ -39,7 +39,7 @@ std::string printable(std::string_view text) {
 }
 
 std::string to_string(const Location& where) {
-  const std::string file = printable(where.file);
+  std::string file = printable(where.file);
   if (where.line == 0) return file;
   if (where.column == 0) return fmt::format("{}:{}", file, where.line);
   return fmt::format("{}:{}:{}", file, where.line, where.column);
