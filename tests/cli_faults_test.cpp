@@ -12,6 +12,7 @@
 #include "support/annulus.h"
 
 using annulus::testing::call;
+using annulus::testing::call_each;
 using annulus::testing::call_on;
 using annulus::testing::Command;
 using annulus::testing::Finished;
@@ -66,17 +67,6 @@ void check_failure_in(const std::string& phase) {
     const Finished finished = call_on(ranks, digits(directory / "run"), {{"ANNULUS_FAULT", fault}});
     check_one_error(finished, 5, {fmt::format("[rank {} on ", rank), "phase " + phase});
   }
-}
-
-// The program as mpirun starts it with words of its own for each rank.
-Finished call_each(const std::vector<std::vector<std::string>>& ranks) {
-  Command command{{"mpirun", "--oversubscribe"}};
-  for (const std::vector<std::string>& words : ranks) {
-    if (&words != &ranks.front()) command.words.emplace_back(":");
-    for (const char* word : {"-n", "1"}) command.words.emplace_back(word);
-    command.words.insert(command.words.end(), words.begin(), words.end());
-  }
-  return run(command);
 }
 
 std::vector<std::string> with(std::vector<std::string> words, std::vector<std::string> more) {

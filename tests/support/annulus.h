@@ -16,6 +16,10 @@ Finished call(const std::vector<std::string>& words);
 Finished call_on(int ranks, const std::vector<std::string>& words,
                  const std::map<std::string, std::string>& environment = {});
 
+// Under mpirun with one rank for each of `ranks`, all with words of their own: the program, which
+// may be any, and its arguments.
+Finished call_each(const std::vector<std::vector<std::string>>& ranks);
+
 // A file of the tree.
 std::string source_path(const std::string& relative);
 nlohmann::json read_json(const std::string& path);

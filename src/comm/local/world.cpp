@@ -23,7 +23,12 @@ T take_first(std::vector<T>& queue) {
 World::World(int ranks, std::shared_ptr<Fate> fate)
     : fate_(std::move(fate)),
       ranks_(static_cast<std::size_t>(ranks)),
-      lanes_(ranks_.size() * ranks_.size()) {}
+      lanes_(ranks_.size() * ranks_.size()) {
+  for (Lane& way : lanes_) {
+    way.sends.reserve(usual_messages);
+    way.receives.reserve(usual_messages);
+  }
+}
 
 World::Lane& World::lane(int from, int to) {
   return lanes_[static_cast<std::size_t>(from) * ranks_.size() + static_cast<std::size_t>(to)];
@@ -54,7 +59,6 @@ void World::send(int from, int to, std::span<const std::byte> data) {
   Lane& way = lane(from, to);
   const std::lock_guard lock(way.mutex);
   if (!way.receives.empty()) return deliver(from, to, data, take_first(way.receives));
-  way.sends.reserve(usual_messages);
   way.sends.push_back(data);
 }
 
@@ -63,7 +67,6 @@ void World::receive(int from, int to, std::span<std::byte> data) {
   Lane& way = lane(from, to);
   const std::lock_guard lock(way.mutex);
   if (!way.sends.empty()) return deliver(from, to, take_first(way.sends), data);
-  way.receives.reserve(usual_messages);
   way.receives.push_back(data);
 }
 
