@@ -102,9 +102,8 @@ int count_faults(const std::vector<Allocation>& allocations, int rank) {
 
 int run_test() {
   Progress progress;
-  const std::unique_ptr<Communicator> comm = join_job(progress, [](const Error& error) {
-    std::puts(error.what());
-  });
+  const std::unique_ptr<Communicator> comm =
+      join_job(progress, [](const Error& error) { std::puts(error.what()); });
   const TemporaryDirectory directory;  // each rank its own copy of the same data
   SyntheticFile data;
   data.samples = 50;

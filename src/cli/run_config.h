@@ -32,8 +32,8 @@ std::vector<Value> read_configs(const ConfigOptions& options);
 // `warnings`.
 RunConfig check_config(Value value, std::vector<std::string>& warnings);
 
-// Rank 0 reads and checks the file, all ranks get the result. Error (usage) where a rank was started
-// for another config. Collective.
+// Rank 0 reads and checks the file, all ranks get the result. Error (usage) where a rank was
+// started for another config. Collective.
 std::vector<RunConfig> load_configs(Communicator& comm, const ConfigOptions& options, Log& log);
 
 // The same where a command takes one experiment only. Error (usage) for a sweep.
