@@ -352,7 +352,7 @@ TEST_CASE("keys that contradict one another are refused at their place") {
               "needed with kind \"step\""});
   CHECK(errors_with("name=\"a/b\"").size() == 1);
   for (const std::string& name : {std::string(), std::string("."), std::string(".."),
-                                 std::string("a\\nb"), std::string(231, 'x')}) {
+                                  std::string("a\\nb"), std::string(231, 'x')}) {
     CHECK(errors_with("name=\"" + name + '"').size() == 1);
   }
   CHECK(errors_with("name=\"" + std::string(230, 'x') + '"').empty());

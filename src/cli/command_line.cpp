@@ -173,8 +173,7 @@ void check_commands(const CLI::App& root, std::span<char* const> words) {
     const auto found = std::find(known.begin(), known.end(), word);
     if (found == known.end()) {
       const std::string near = nearest(word, known);
-      fail(ErrorKind::usage, "'{}' is no command of '{}'; {}", printable(word),
-           app->get_name(),
+      fail(ErrorKind::usage, "'{}' is no command of '{}'; {}", printable(word), app->get_name(),
            near.empty() ? fmt::format("there are {}", fmt::join(known, ", "))
                         : fmt::format("did you mean '{}'?", near));
     }
