@@ -22,13 +22,13 @@ struct Cpu {
 double gradient_difference(const Graph& graph, const Network& a, const Network& b) {
   double largest = 0;
   for (const Graph::Parameter& p : graph.parameters()) {
-    const auto part = [&](const std::vector<float>& flat) {
+    const auto part = [&](const Floats& flat) {
       const auto begin = flat.begin() + p.offset;
-      return std::vector<float>(begin, begin + p.elements);
+      return Floats(begin, begin + p.elements);
     };
     // Gradients that are nothing but rounding (of a bias before a norm) have no size of their own.
-    std::vector<float> expected = part(b.gradients);
-    std::vector<float> found = part(a.gradients);
+    Floats expected = part(b.gradients);
+    Floats found = part(a.gradients);
     expected.push_back(1e-2F);
     found.push_back(1e-2F);
     const double difference = relative_difference(found, expected);

@@ -107,7 +107,7 @@ double loss_of(Network& network) {
 // Compares some gradients of each parameter with central differences.
 void check_gradients(Network& network) {
   network.step();
-  const std::vector<float> gradients = network.gradients;
+  const Floats gradients = network.gradients;
   double size = 0;
   for (float g : gradients) size = std::max<double>(size, std::abs(g));
   for (const Graph::Parameter& p : network.graph.parameters()) {
@@ -203,13 +203,13 @@ TEST_CASE("gradients are ready in the graph's order, once, the shared ones after
     std::vector<const float*> inputs;
     for (const auto& input : network.inputs) inputs.push_back(input.data());
     // What is said to be final must not change any more.
-    std::vector<float> final_gradients;
+    Floats final_gradients;
     std::vector<int> order;
     network.executor.backward(inputs, buffers, network.context, [&](int parameter) {
       order.push_back(parameter);
       const Graph::Parameter& p = graph.parameters()[static_cast<std::size_t>(parameter)];
       final_gradients.assign(network.gradients.begin(),
-                             network.gradients.begin() + p.offset + p.elements);
+                             network.gradients.begin() + p.offset + p.room);
       for (float g : final_gradients) REQUIRE(std::isfinite(g));
     });
     for (std::size_t i = 1; i < order.size(); ++i) CHECK(order[i - 1] < order[i]);
@@ -225,9 +225,8 @@ TEST_CASE("executors of several batch sizes share one arena") {
   Network small(graph, *backend, 2);
   Network evaluation(graph, *backend, 7, Mode::evaluate);
   const LossSums alone = small.step();
-  const std::vector<float> gradients = small.gradients;
-  const std::vector<float> prediction =
-      evaluation.forward().counted == 7 ? evaluation.prediction() : std::vector<float>{};
+  const Floats gradients = small.gradients;
+  const Floats prediction = evaluation.forward().counted == 7 ? evaluation.prediction() : Floats{};
   Buffer arena = Buffer::host(std::max({large.executor.arena_bytes(), small.executor.arena_bytes(),
                                         evaluation.executor.arena_bytes()}));
   for (Network* network : {&large, &small, &evaluation}) {
@@ -253,7 +252,7 @@ kind = "mean_squared_error"
   network.inputs[0] = {3, 0, 5, -1};
   network.targets = {0, 0};
   const LossSums sums = network.forward();
-  CHECK(network.prediction() == std::vector<float>{1 + 2, 2 + 0});
+  CHECK(network.prediction() == Floats{1 + 2, 2 + 0});
   CHECK(sums.loss == doctest::Approx(9 + 4));
   CHECK(sums.absolute_error == doctest::Approx(3 + 2));
   Network training(graph, *backend, 2);
@@ -279,7 +278,7 @@ kind = "mean_squared_error"
   network.inputs[1] = {10, 30};
   network.step();
   // 2 samples; means 2 and 20, unbiased variances 2 and 200, half of each use.
-  CHECK(network.batch_sums == std::vector<float>{2 + 20, 2 + 200});
+  CHECK(network.batch_sums == Floats{2 + 20, 2 + 200});
   CHECK(graph.statistics().size() == 2);
 }
 
@@ -328,7 +327,7 @@ TEST_CASE("B50 ignored labels leave loss, count and gradients; all ignored is 0,
   const LossSums none = part.step();
   CHECK(none.counted == 0);
   CHECK(none.loss == 0);
-  CHECK(part.gradients == std::vector<float>(6, 0.0F));
+  CHECK(part.gradients == Floats(part.gradients.size(), 0.0F));
   // Sums of ranks: 4 samples of mean 1 and 1 of 3 make 1.4.
   LossSums sum{4, 4, {0, 0}, 0};
   sum += LossSums{3, 1, {0, 0}, 0};
@@ -359,7 +358,7 @@ TEST_CASE("an executor without its arena refuses to run") {
   const auto backend = make_naive_backend();
   const Graph graph = make_graph("[model]\ninput = [3]\nlayers = [ { linear = 2 } ]\n");
   Executor executor(graph, *backend, 2, Mode::train, 1);
-  const std::vector<float> input(6);
+  const Floats input(6);
   const float* inputs[] = {input.data()};
   CHECK_THROWS_WITH_AS(executor.forward(inputs, {}, {}), doctest::Contains("without its arena"),
                        Error);

@@ -51,7 +51,7 @@ TEST_CASE("shapes go through a chain, B13 non-square images keep their axes") {
   CHECK(graph.macs_per_sample() == 4 * 2 * 3 * 1 * 7 * 7);
 }
 
-TEST_CASE("parameters lie last layer first, without gaps") {
+TEST_CASE("parameters lie last layer first, each at a multiple of 64 bytes") {
   const Graph graph = make_graph(
       model("{ conv = 2, kernel = 3 }, { batch_norm = true }, { linear = 3, bias = false }"));
   CHECK(parameter_names(graph) == Names{"linear1/weight", "batch_norm1/scale", "batch_norm1/shift",
@@ -59,11 +59,14 @@ TEST_CASE("parameters lie last layer first, without gaps") {
   std::int64_t end = 0;
   for (const Graph::Parameter& parameter : graph.parameters()) {
     CHECK(parameter.offset == end);
+    CHECK(parameter.offset % 16 == 0);
     CHECK(parameter.elements == parameter.spec.shape.elements());
-    end += parameter.elements;
+    CHECK(parameter.room >= parameter.elements);
+    end += parameter.room;
   }
-  CHECK(graph.parameter_elements() == end);
-  CHECK(end == 3 * 72 + 2 + 2 + 18 + 2);
+  CHECK(graph.parameter_elements() == 3 * 72 + 2 + 2 + 18 + 2);
+  CHECK(graph.flat_elements() == end);
+  CHECK(end == 224 + 16 + 16 + 32 + 16);
   CHECK(graph.statistics()[0].name == "batch_norm1/running_mean");
   CHECK(graph.statistics()[1].offset == 2);
   CHECK(graph.statistic_elements() == 4);

@@ -99,7 +99,7 @@ TEST_CASE("a graph's start: fans of a grouped convolution, norms at 1 and 0, zer
       "0.5 }, { batch_norm = true, init = 0 }, { linear = 2, weight_init = { kind = \"xavier\", "
       "distribution = \"normal\" } } ]\n");
   const auto& parameters = graph.parameters();
-  std::vector<float> weights(static_cast<std::size_t>(graph.parameter_elements()), NAN);
+  std::vector<float> weights(static_cast<std::size_t>(graph.flat_elements()), NAN);
   std::vector<float> statistics(static_cast<std::size_t>(graph.statistic_elements()), NAN);
   graph.initialize(weights, statistics, 1);
   const auto part = [&](std::size_t p) {

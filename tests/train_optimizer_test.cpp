@@ -36,7 +36,7 @@ std::vector<Graph::Parameter> weight_and_bias() {
 
 struct Fixture {
   explicit Fixture(const OptimizerSpec& spec)
-      : optimizer(make_optimizer(spec, weight_and_bias(), *device)) {}
+      : optimizer(make_optimizer(spec, weight_and_bias(), plain_layout, *device)) {}
 
   std::unique_ptr<DeviceContext> device = make_cpu_device(Placement{});
   std::unique_ptr<Optimizer> optimizer;
@@ -203,7 +203,8 @@ TEST_CASE("B01 the step of a linear model does not depend on how the batch is cu
     const std::vector<Graph::Parameter> one = {parameter("fc/weight", 0, {1, 1}, true)};
     Floats weights = {1};
     const Floats gradient = {static_cast<float>(sum)};
-    make_optimizer(OptimizerSpec{}, one, *device)->update(weights, gradient, 1, 0.001, 0);
+    make_optimizer(OptimizerSpec{}, one, plain_layout, *device)
+        ->update(weights, gradient, 1, 0.001, 0);
     CHECK(weights[0] == doctest::Approx(0.923).epsilon(1e-6));
   }
 }
@@ -282,7 +283,8 @@ TEST_CASE("an optimizer holds the moments that it needs") {
 TEST_CASE("a model without parameters updates nothing") {
   const auto device = make_cpu_device(Placement{});
   for (const OptimizerSpec& spec : {sgd(0.9, false, 0.1), adamw(0.1, 0.1)}) {
-    const auto optimizer = make_optimizer(spec, std::span<const Graph::Parameter>{}, *device);
+    const auto optimizer =
+        make_optimizer(spec, std::span<const Graph::Parameter>{}, plain_layout, *device);
     const UpdateReport report = optimizer->update({}, {}, 1, 0.1, 0);
     CHECK(report.applied);
     CHECK(report.gradient_norm == 0);

@@ -60,7 +60,9 @@ MemoryEstimate memory_of_rank(const RunSpec& spec, const Graph& graph, const Bat
   apply(placement);
   const auto device = make_device(DeviceKind::cpu, placement);
   const Span64 own = share_of(batches.shards(), ranks - 1, ranks);
-  Replica replica(graph, *device, static_cast<std::uint64_t>(spec.seed), MemoryMode::planned);
+  Replica replica(graph, *device, static_cast<std::uint64_t>(spec.seed), MemoryMode::planned,
+                  backend_options(spec));
+  replica.choose_layouts((batches.global() + batches.shards() - 1) / batches.shards());
   replica.prepare(Mode::train, batches.shard_sizes(own));
   if (spec.data.has_test) {
     const std::int64_t chunk[] = {evaluation_chunk(spec.batch)};
@@ -100,7 +102,7 @@ Findings examine(RunConfig& config, std::int64_t ranks, std::vector<std::string>
   }
   const StepRecord record(graph.statistic_elements(), plan.batches.shards());
   findings.allreduce_bytes = ranks == 1 ? 0
-                                        : (graph.parameter_elements() + record.elements()) *
+                                        : (graph.flat_elements() + record.elements()) *
                                               static_cast<std::int64_t>(sizeof(float));
   findings.memory = memory_of_rank(spec, graph, plan.batches, ranks);
   warn(spec, plan, findings.memory, ranks, warnings);

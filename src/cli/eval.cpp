@@ -34,7 +34,8 @@ int run_eval(const EvalOptions& options) {
 
     DataSets data = open_data(config.spec, *config.graph, false, comm, progress);
     const auto seed = static_cast<std::uint64_t>(config.spec.seed);
-    Replica replica(*config.graph, *start.device, seed, MemoryMode::planned);
+    Replica replica(*config.graph, *start.device, seed, MemoryMode::planned,
+                    backend_options(config.spec));
     Evaluator evaluator(comm, replica, *data.test, loading_options(config.spec.data.test, seed),
                         evaluation_chunk(config.spec.batch));
     replica.bind();

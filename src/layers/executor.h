@@ -19,9 +19,9 @@ enum class MemoryMode { planned, separate };
 
 // The flat buffers of a rank that a pass reads and writes, on the device.
 struct FlatBuffers {
-  const float* weights = nullptr;     // Graph::parameter_elements()
+  const float* weights = nullptr;     // Graph::flat_elements()
   const float* statistics = nullptr;  // Graph::statistic_elements(), running (evaluate)
-  float* gradients = nullptr;         // Graph::parameter_elements() (train)
+  float* gradients = nullptr;         // Graph::flat_elements() (train)
   float* batch_sums = nullptr;        // Graph::statistic_elements() (train)
 };
 

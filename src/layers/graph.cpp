@@ -305,11 +305,14 @@ void Graph::place_parameters(const std::map<std::string, std::string>& owners) {
 }
 
 void Graph::add_parameters(Node& node, const std::string& owner, const Layer& layer) {
+  constexpr std::int64_t alignment = 64 / sizeof(float);
   for (const ParameterSpec& spec : layer.parameters()) {
     const std::int64_t elements = spec.shape.elements();
+    const std::int64_t room = (elements + alignment - 1) / alignment * alignment;
     node.parameters.push_back(static_cast<int>(parameters_.size()));
-    parameters_.push_back({owner + "/" + spec.name, spec, parameter_elements_, elements});
+    parameters_.push_back({owner + "/" + spec.name, spec, flat_elements_, elements, room});
     parameter_elements_ += elements;
+    flat_elements_ += room;
   }
   for (const StatisticSpec& spec : layer.statistics()) {
     const std::int64_t elements = spec.shape.elements();
@@ -327,7 +330,7 @@ std::int64_t Graph::macs_per_sample() const {
 
 void Graph::initialize(std::span<float> weights, std::span<float> statistics,
                        std::uint64_t seed) const {
-  require_equal(parameter_elements_, static_cast<std::int64_t>(weights.size()), "weights' size");
+  require_equal(flat_elements_, static_cast<std::int64_t>(weights.size()), "weights' size");
   require_equal(statistic_elements_, static_cast<std::int64_t>(statistics.size()),
                 "statistics' size");
   for (const Parameter& p : parameters_) {

@@ -35,12 +35,14 @@ class Graph {
     std::vector<int> statistics;  // indices into statistics(), in the layer's order
     int uses = 1;                 // nodes that share these parameters
   };
-  // A parameter; `offset` is its first element in the flat weights and in the flat gradients alike.
+  // A parameter; `offset` is its first element in the flat weights and in the flat gradients alike,
+  // a multiple of 64 bytes, since vector stores are aligned. What lies between parameters is zero.
   struct Parameter {
     std::string name;  // "conv1/weight"
     ParameterSpec spec;
     std::int64_t offset = 0;
     std::int64_t elements = 0;
+    std::int64_t room = 0;  // elements and the zeros up to the next parameter
   };
   struct Statistic {
     std::string name;  // "batch_norm1/running_mean"
@@ -62,6 +64,8 @@ class Graph {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Statistic>& statistics() const { return statistics_; }
   std::int64_t parameter_elements() const { return parameter_elements_; }
+  // Length of the flat weights and gradients: the parameters and what lies between them.
+  std::int64_t flat_elements() const { return flat_elements_; }
   std::int64_t statistic_elements() const { return statistic_elements_; }
   const std::vector<ModelInput>& inputs() const { return spec_.inputs; }
   const LossSpec& loss() const { return spec_.loss; }
@@ -83,6 +87,7 @@ class Graph {
   std::vector<Parameter> parameters_;
   std::vector<Statistic> statistics_;
   std::int64_t parameter_elements_ = 0;
+  std::int64_t flat_elements_ = 0;
   std::int64_t statistic_elements_ = 0;
   int output_ = -1;
 };

@@ -3,12 +3,12 @@
 
 namespace annulus {
 
-std::unique_ptr<Backend> make_backend(DeviceContext& device) {
+std::unique_ptr<Backend> make_backend(DeviceContext& device, const BackendOptions& options) {
   switch (device.kind()) {
     case DeviceKind::cpu:
-      return make_cpu_backend(device);
+      return make_cpu_backend(device, options);
     case DeviceKind::cuda:
-      return make_cuda_backend(device);
+      return make_cuda_backend(device, options);
   }
   return nullptr;
 }

@@ -52,7 +52,8 @@ struct StepContext {
   std::int64_t weights_version = 0;       // changes whenever the weights do
 };
 
-// Memory is the device's. Parameters and their gradients are dense f32 in the logical layout.
+// Memory is the device's, each piece at a multiple of 64 bytes. Parameters and their gradients are
+// dense f32, each in the order that Backend::parameter_layout() says.
 struct ForwardCall {
   std::span<const float* const> inputs;
   float* output = nullptr;
@@ -190,6 +191,18 @@ class LossOp {
                        std::byte* workspace) = 0;
 };
 
+// The order in which a backend keeps the elements of a parameter, its gradient and its moments,
+// where that is not the logical row-major one: the order that its primitives read, so that no step
+// has to reorder them.
+class ParameterLayout {
+ public:
+  virtual ~ParameterLayout() = default;
+  // Between the logical order and the kept one, in host memory of as many elements as the
+  // parameter has.
+  virtual void pack(const float* plain, float* kept) const = 0;
+  virtual void unpack(const float* kept, float* plain) const = 0;
+};
+
 // The operations of one device. One object a rank; it must outlive what it makes.
 class Backend {
  public:
@@ -208,6 +221,13 @@ class Backend {
   virtual std::unique_ptr<Op> add(const OpRequest& request) = 0;      // two or more inputs
   virtual std::unique_ptr<Op> concat(const OpRequest& request) = 0;   // along axis 1
   virtual std::unique_ptr<Op> flatten(const OpRequest& request) = 0;  // (N, C, H, W) to (N, CHW)
+  // While `choose` is on, an operation made for a parameter that has no layout yet chooses one;
+  // what is made later, for whatever batch, follows. All ranks must let the same operations choose.
+  // Without a choice a parameter is plain.
+  virtual void choose_parameter_layouts(bool /*choose*/) {}
+  // Null: plain. Valid as long as the backend.
+  virtual const ParameterLayout* parameter_layout(int /*parameter*/) const { return nullptr; }
+
   // Any layout to the plain one.
   virtual std::unique_ptr<Op> to_plain(const OpRequest& request) = 0;
 
@@ -225,10 +245,17 @@ class Backend {
   virtual std::size_t bytes() const = 0;
 };
 
+// What a user may ask of a backend beyond the model.
+struct BackendOptions {
+  bool winograd = true;  // cpu: convolutions by Winograd's algorithm where it is faster
+};
+
 // The backend of the device: the one switch on devices in this folder (ops.cpp).
-std::unique_ptr<Backend> make_backend(DeviceContext& device);
-std::unique_ptr<Backend> make_cpu_backend(DeviceContext& device);
+std::unique_ptr<Backend> make_backend(DeviceContext& device, const BackendOptions& options = {});
+std::unique_ptr<Backend> make_cpu_backend(DeviceContext& device,
+                                          const BackendOptions& options = {});
 // layers/cuda/backend.cpp, or layers/no_cuda.cpp, which throws Error (resource).
-std::unique_ptr<Backend> make_cuda_backend(DeviceContext& device);
+std::unique_ptr<Backend> make_cuda_backend(DeviceContext& device,
+                                           const BackendOptions& options = {});
 
 }  // namespace annulus

@@ -3,11 +3,14 @@
 
 #include <cmath>
 
+#include "train/kept_tensor.h"
+
 namespace annulus {
 
 FlatOptimizer::FlatOptimizer(const OptimizerSetup& setup)
     : spec_(setup.spec),
       parameters_(setup.parameters.begin(), setup.parameters.end()),
+      layout_of_(setup.layout_of),
       ranges_(decay_ranges(setup.parameters, setup.spec.weight_decay, setup.spec.decay_all)),
       device_(setup.device),
       ops_(make_update_ops(setup.device)) {
@@ -35,26 +38,13 @@ UpdateReport FlatOptimizer::update(std::span<float> weights, std::span<const flo
   return {norm, true};
 }
 
-StateTensor FlatOptimizer::state_of(const Graph::Parameter& parameter, const std::string& moment,
-                                    float* data) {
-  StateTensor tensor{
-      "optimizer/" + moment + "/" + parameter.name, parameter.spec.shape, DType::f32, {}, {}};
-  DeviceContext* device = &device_;
-  tensor.read = [device, data](std::span<std::byte> to) {
-    device->copy(to.data(), data, to.size());
-    device->synchronize();
-  };
-  tensor.write = [device, data](std::span<const std::byte> from) {
-    device->copy(data, from.data(), from.size());
-    device->synchronize();
-  };
-  return tensor;
-}
-
 void FlatOptimizer::add_to(NamedState& state) {
   for (const Moment& moment : moments_) {
-    for (const Graph::Parameter& parameter : parameters_) {
-      state.add(state_of(parameter, moment.name, moment.values.as<float>() + parameter.offset));
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Graph::Parameter& parameter = parameters_[i];
+      state.add(kept_tensor("optimizer/" + moment.name + '/' + parameter.name, parameter.spec.shape,
+                            moment.values.as<float>() + parameter.offset,
+                            layout_of_(static_cast<int>(i)), device_));
     }
   }
 }

@@ -14,6 +14,7 @@ namespace annulus {
 struct OptimizerSetup {
   const OptimizerSpec& spec;
   std::span<const Graph::Parameter> parameters;
+  const LayoutOf& layout_of;
   DeviceContext& device;
 };
 
@@ -49,8 +50,6 @@ class FlatOptimizer : public Optimizer {
 
  private:
   virtual void apply(const Step& step) = 0;
-  StateTensor state_of(const Graph::Parameter& parameter, const std::string& moment, float* data);
-
   struct Moment {
     std::string name;
     Buffer values;
@@ -58,6 +57,7 @@ class FlatOptimizer : public Optimizer {
 
   OptimizerSpec spec_;
   std::vector<Graph::Parameter> parameters_;
+  LayoutOf layout_of_;
   std::vector<DecayRange> ranges_;
   DeviceContext& device_;
   std::unique_ptr<UpdateOps> ops_;

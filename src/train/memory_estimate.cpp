@@ -38,15 +38,15 @@ MemoryEstimate estimate_memory(const RunSpec& spec, const Replica& replica, cons
                                Span64 own, std::int64_t ranks) {
   const Graph& graph = replica.graph();
   const StepRecord record(graph.statistic_elements(), plan.shards());
-  const std::int64_t flat = (graph.parameter_elements() + record.elements()) * float_bytes;
+  const std::int64_t flat = (graph.flat_elements() + record.elements()) * float_bytes;
   const std::vector<std::int64_t> sizes = plan.shard_sizes(own);
   const std::int64_t largest = sizes.empty() ? 0 : sizes.back();
 
   MemoryEstimate estimate;
   estimate.process = resident_memory();
-  estimate.weights = (graph.parameter_elements() + graph.statistic_elements()) * float_bytes;
+  estimate.weights = (graph.flat_elements() + graph.statistic_elements()) * float_bytes;
   estimate.values = static_cast<std::int64_t>(replica.unbound_bytes());
-  estimate.moments = moments_of(spec.optimizer) * graph.parameter_elements() * float_bytes;
+  estimate.moments = moments_of(spec.optimizer) * graph.flat_elements() * float_bytes;
   estimate.gradients = gradient_bytes(flat, own.count(), ranks);
   estimate.batches = (spec.data.train.prefetch + 1) * largest * sample_bytes(graph);
   return estimate;

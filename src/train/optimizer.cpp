@@ -103,9 +103,9 @@ double base_lr(const OptimizerSpec& spec, std::int64_t global_batch) {
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           std::span<const Graph::Parameter> parameters,
-                                          DeviceContext& device) {
+                                          const LayoutOf& layout_of, DeviceContext& device) {
   for (const OptimizerKind& kind : optimizer_kinds()) {
-    if (kind.name == spec.kind) return kind.make({spec, parameters, device});
+    if (kind.name == spec.kind) return kind.make({spec, parameters, layout_of, device});
   }
   fail(ErrorKind::usage, "optimizer.kind: unknown \"{}\"", spec.kind);
 }
@@ -123,7 +123,7 @@ std::vector<DecayRange> decay_ranges(std::span<const Graph::Parameter> parameter
   std::int64_t end = 0;
   for (const Graph::Parameter& parameter : parameters) {
     require_equal(end, parameter.offset, "offset of a parameter");
-    end += parameter.elements;
+    end += std::max(parameter.room, parameter.elements);
     const bool decays = decay_all || parameter.spec.decay;
     const float decay = decays ? static_cast<float>(weight_decay) : 0.0F;
     if (!ranges.empty() && ranges.back().decay == decay) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/state.h"
 #include "core/update_ops.h"
 #include "layers/graph.h"
+#include "layers/ops.h"
 #include "train/schedule.h"
 
 namespace annulus {
@@ -56,7 +58,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // One update with the gradient `gradient` * `scale`, at learning rate `lr`. Nothing is changed
   // where the gradient is not finite. `update` counts applied updates from 0. Error (bug) where the
-  // lengths are not the graph's parameter_elements(). Nothing is allocated after the first call.
+  // lengths are not the graph's flat_elements(). Nothing is allocated after the first call.
   virtual UpdateReport update(std::span<float> weights, std::span<const float> gradient,
                               double scale, double lr, std::int64_t update) = 0;
   // Adds its moments under "optimizer/velocity/conv1/weight".
@@ -64,15 +66,17 @@ class Optimizer {
   virtual std::size_t bytes() const = 0;
 };
 
-// An optimizer for parameters that lie one after another in the flat buffers, as a Graph lays them
-// out. A new kind is one more file and one more row (optimizer.cpp).
+// How a parameter is kept in the flat buffers (Replica::layout_of); null: plain.
+using LayoutOf = std::function<const ParameterLayout*(int parameter)>;
+inline const ParameterLayout* plain_layout(int /*parameter*/) {
+  return nullptr;
+}
+
+// An optimizer for parameters that lie one after another in the flat buffers, as a Graph places
+// them. A new kind is one more file and one more row (optimizer.cpp).
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec,
                                           std::span<const Graph::Parameter> parameters,
-                                          DeviceContext& device);
-inline std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const Graph& graph,
-                                                 DeviceContext& device) {
-  return make_optimizer(spec, graph.parameters(), device);
-}
+                                          const LayoutOf& layout_of, DeviceContext& device);
 
 // Moments that such an optimizer keeps of each parameter: its memory, in floats a parameter.
 std::int64_t moments_of(const OptimizerSpec& spec);

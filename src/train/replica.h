@@ -22,9 +22,14 @@ namespace annulus {
 class Replica {
  public:
   // `graph` and `device` must outlive it. Nothing big is touched before bind().
-  Replica(const Graph& graph, DeviceContext& device, std::uint64_t seed, MemoryMode memory);
+  Replica(const Graph& graph, DeviceContext& device, std::uint64_t seed, MemoryMode memory,
+          const BackendOptions& options);
   ~Replica();
 
+  // Lets the operations of a training pass over `batch` samples choose how parameters are kept in
+  // the flat buffers. Before anything is prepared, and with the same batch on every rank, since
+  // ranks exchange these buffers. Without it parameters are plain.
+  void choose_layouts(std::int64_t batch);
   // Makes the executors for these batch sizes. After it, bind() gives them memory.
   void prepare(Mode mode, std::span<const std::int64_t> batches);
   // Gives the weights their start values from the seed, allocates the arena and touches it, in
@@ -34,7 +39,12 @@ class Replica {
   Executor& executor(Mode mode, std::int64_t batch);
 
   const Graph& graph() const { return graph_; }
+  // The parameters one after another, each in the order that layout_of() says.
   std::span<float> weights() { return weights_; }
+  // Null: plain. Valid as long as this.
+  const ParameterLayout* layout_of(int parameter) const {
+    return backend_->parameter_layout(parameter);
+  }
   std::span<float> statistics() { return statistics_; }
   // Pointers for a pass; gradients and batch sums are the caller's.
   FlatBuffers buffers(float* gradients, float* batch_sums) const;
@@ -53,6 +63,8 @@ class Replica {
   std::size_t unbound_bytes() const;
 
  private:
+  std::span<float> own_weights(int parameter);
+
   const Graph& graph_;
   DeviceContext& device_;
   std::uint64_t seed_;

@@ -71,6 +71,17 @@ Schema describe(TrainSpec& spec) {
   return schema;
 }
 
+Schema describe(CpuSpec& spec) {
+  Schema schema;
+  schema
+      .key(
+          "winograd", &spec.winograd,
+          "3x3 convolutions by Winograd's algorithm where it is faster, with another rounding than "
+          "the direct form; off: never")
+      .one_of({"auto", "off"});
+  return schema;
+}
+
 // The checks of what keys mean together. They look at what is written, so that a key with a wrong
 // value, which is a problem already, is not one more here.
 class CrossCheck {
@@ -174,7 +185,12 @@ Schema describe(RunSpec& spec) {
   schema.table("model", describe(spec.model), "the network").required();
   schema.table("loss", describe(spec.model.loss), "what is minimised, and what is reported");
   schema.table("comm", describe(spec.comm), "how ranks talk");
+  schema.table("cpu", describe(spec.cpu), "how the CPU backend computes");
   return schema;
+}
+
+BackendOptions backend_options(const RunSpec& spec) {
+  return {.winograd = spec.cpu.winograd == "auto"};
 }
 
 std::vector<DocumentedKey> all_keys() {

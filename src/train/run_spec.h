@@ -10,6 +10,7 @@
 #include "core/value.h"
 #include "io/data_spec.h"
 #include "layers/model_spec.h"
+#include "layers/ops.h"
 #include "train/optimizer.h"
 
 namespace annulus {
@@ -35,6 +36,11 @@ struct TrainSpec {
   bool debug_memory = false;   // each tensor its own memory, poisoned when dead
 };
 
+// [cpu]
+struct CpuSpec {
+  std::string winograd = "auto";  // auto, off
+};
+
 // All that a config says.
 struct RunSpec {
   std::string name = "run";
@@ -50,7 +56,11 @@ struct RunSpec {
   TrainSpec train;
   ModelSpec model;
   CommSpec comm;
+  CpuSpec cpu;
 };
+
+// What the config asks of a backend.
+BackendOptions backend_options(const RunSpec& spec);
 
 // The whole schema: what docs/config.md lists.
 Schema describe(RunSpec& spec);

@@ -20,7 +20,7 @@ ReducerLayout reducer_layout(const RunSpec& spec, const Graph& graph, const Step
   constexpr double mebibyte = 1 << 20;
   ReducerLayout layout;
   for (const Graph::Parameter& parameter : graph.parameters())
-    layout.tensors.push_back(parameter.elements);
+    layout.tensors.push_back(parameter.room);
   layout.tail = record.elements();
   layout.shards = spec.batch.shards;
   layout.bucket_bytes = static_cast<std::int64_t>(spec.comm.bucket_mb * mebibyte);
@@ -123,11 +123,14 @@ Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, const R
       data_(std::move(data)),
       plan_(plan),
       own_(share_of(spec.batch.shards, comm.rank(), comm.size())),
-      replica_(graph, device, static_cast<std::uint64_t>(spec.seed), memory_mode(spec)) {
+      replica_(graph, device, static_cast<std::uint64_t>(spec.seed), memory_mode(spec),
+               backend_options(spec)) {
   const auto seed = static_cast<std::uint64_t>(spec.seed);
   const BatchPlan& batches = plan_.batches;
   agree(comm_, [&] {
     progress_.enter(Phase::model);
+    // The largest shard, whoever has it: ranks must agree on the layouts.
+    replica_.choose_layouts((batches.global() + batches.shards() - 1) / batches.shards());
     replica_.prepare(Mode::train, batches.shard_sizes(own_));
     if (data_.test) {
       evaluator_.emplace(comm_, replica_, *data_.test, loading_options(spec.data.test, seed),
@@ -139,7 +142,9 @@ Session::Session(const RunSpec& spec, const Graph& graph, DataSets data, const R
   // Apart from the last agreement: no rank takes memory before all have seen that there is enough.
   agree(comm_, [&] {
     sampler_.emplace(data_.train->size(), spec.data.train.shuffle, seed);
-    optimizer_ = make_optimizer(spec.optimizer, graph, device);
+    optimizer_ = make_optimizer(
+        spec.optimizer, graph.parameters(), [this](int i) { return replica_.layout_of(i); },
+        device);
     ops_ = make_update_ops(device);
     record_.emplace(graph.statistic_elements(), spec.batch.shards);
     replica_.bind();

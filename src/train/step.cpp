@@ -64,7 +64,7 @@ StepReport Step::run(std::int64_t iteration, std::int64_t update, bool stop) {
 
 void Step::run_shard(std::int64_t iteration, std::int64_t shard, bool stop, StepTimes& times) {
   Stopwatch watch;
-  const auto parameters = static_cast<std::size_t>(parts_.replica.graph().parameter_elements());
+  const auto parameters = static_cast<std::size_t>(parts_.replica.graph().flat_elements());
   const std::span<float> flat = parts_.reducer.begin_shard();
   const std::span<float> tail = flat.subspan(parameters);
   record_.clear(tail);
@@ -102,7 +102,7 @@ void Step::run_shard(std::int64_t iteration, std::int64_t shard, bool stop, Step
 void Step::apply(std::int64_t iteration, std::int64_t update, StepReport& report) {
   Stopwatch watch;
   const Graph& graph = parts_.replica.graph();
-  const auto parameters = static_cast<std::size_t>(graph.parameter_elements());
+  const auto parameters = static_cast<std::size_t>(graph.flat_elements());
   const std::span<float> sum = parts_.reducer.finish();
   report.times.wait_s += watch.lap();
 

@@ -14,6 +14,11 @@ std::string variable(const char* name) {
 
 Finished run_launcher(Command command, const std::map<std::string, std::string>& environment) {
   command.environment = environment;
+  // As root and with more ranks than cores, whoever calls the tests.
+  for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                           "OMPI_MCA_rmaps_base_oversubscribe"}) {
+    command.environment.emplace(name, "1");
+  }
   // Open MPI keeps memory to the end, and is not built for the sanitizers.
   command.environment["ASAN_OPTIONS"] = variable("ASAN_OPTIONS") + ":detect_leaks=0";
   command.environment["TSAN_OPTIONS"] =

@@ -39,14 +39,14 @@ std::string problems_of(const std::string& toml) {
   }
 }
 
-std::vector<float> random_numbers(std::size_t count, const std::string& name) {
+Floats random_numbers(std::size_t count, const std::string& name) {
   const RandomStream stream(7, RandomUse::synthetic, name);
-  std::vector<float> numbers(count);
+  Floats numbers(count);
   for (std::size_t i = 0; i < count; ++i) numbers[i] = 2 * stream.uniform(i, 0, 0) - 1;
   return numbers;
 }
 
-double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
+double relative_difference(const Floats& a, const Floats& b) {
   double size = 1e-30;
   double difference = a.size() == b.size() ? 0 : INFINITY;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -62,11 +62,15 @@ Network::Network(const Graph& model, Backend& backend, std::int64_t batch, Mode 
     : graph(model),
       executor(model, backend, batch, mode, 1, memory),
       arena(Buffer::host(executor.arena_bytes())),
-      weights(static_cast<std::size_t>(model.parameter_elements())),
+      weights(static_cast<std::size_t>(model.flat_elements())),
       statistics(static_cast<std::size_t>(model.statistic_elements())),
-      gradients(weights.size(), NAN),
+      gradients(weights.size()),
       batch_sums(statistics.size(), NAN) {
   graph.initialize(weights, statistics, 3);
+  // What nobody writes shows; between parameters lie zeros.
+  for (const Graph::Parameter& p : graph.parameters()) {
+    std::fill_n(gradients.begin() + p.offset, p.elements, NAN);
+  }
   executor.bind(arena.as<std::byte>());
   for (const ModelInput& input : graph.inputs()) {
     const std::int64_t count = input.shape.with_batch(batch).elements();
@@ -99,7 +103,7 @@ void Network::backward() {
                     [this](int parameter) { ready.push_back(parameter); });
 }
 
-std::vector<float> Network::prediction() const {
+Floats Network::prediction() const {
   const float* first = executor.prediction();
   return {first, first + targets.size()};
 }

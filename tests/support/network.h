@@ -9,6 +9,7 @@
 #include "core/buffer.h"
 #include "layers/executor.h"
 #include "layers/graph.h"
+#include "support/aligned.h"
 
 namespace annulus {
 
@@ -18,6 +19,8 @@ ModelSpec read_model(const std::string& toml, Problems& problems);
 Graph make_graph(const std::string& toml);
 // All problems of such a text, of reading and of the graph, one a line; empty where there are none.
 std::string problems_of(const std::string& toml);
+
+using Floats = std::vector<float, testing::Aligned<float>>;
 
 // A network on a device of host memory with random inputs and targets.
 class Network {
@@ -33,19 +36,19 @@ class Network {
     backward();
     return sums;
   }
-  std::vector<float> prediction() const;
+  Floats prediction() const;
   FlatBuffers buffers();
 
   const Graph& graph;
   Executor executor;
   Buffer arena;
-  std::vector<float> weights;
-  std::vector<float> statistics;
-  std::vector<float> gradients;
-  std::vector<float> batch_sums;
-  std::vector<std::vector<float>> inputs;
+  Floats weights;
+  Floats statistics;
+  Floats gradients;
+  Floats batch_sums;
+  std::vector<Floats> inputs;
   std::vector<std::int32_t> labels;
-  std::vector<float> targets;  // where the loss takes values
+  Floats targets;  // where the loss takes values
   std::vector<std::int64_t> samples;
   StepContext context;
   std::vector<int> ready;  // what backward called GradientReady with
@@ -55,9 +58,9 @@ class Network {
 };
 
 // `count` numbers in [-1, 1) that depend on the name alone.
-std::vector<float> random_numbers(std::size_t count, const std::string& name);
+Floats random_numbers(std::size_t count, const std::string& name);
 
 // The largest |a - b| / max(|b|'s largest, floor).
-double relative_difference(const std::vector<float>& a, const std::vector<float>& b);
+double relative_difference(const Floats& a, const Floats& b);
 
 }  // namespace annulus

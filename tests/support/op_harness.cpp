@@ -145,7 +145,8 @@ class Runner {
   void forward() {
     const ValueType& type = operation_->output();
     output_ = memory_for(type);
-    std::vector<std::byte> workspace(memory_.forward_workspace, std::byte{0xFF});
+    std::vector<std::byte, Aligned<std::byte>> workspace(memory_.forward_workspace,
+                                                         std::byte{0xFF});
     const bool reuse = memory_.alias || (in_place_ && memory_.forward_in_place);
     if (reuse) std::copy(inputs_[0].begin(), inputs_[0].end(), output_.begin());
     auto inputs = pointers(inputs_);
@@ -165,7 +166,8 @@ class Runner {
   void backward() {
     const ValueType& type = operation_->output();
     const Values gradient = packed(type, op_.output_gradient);
-    std::vector<std::byte> workspace(memory_.backward_workspace, std::byte{0xFF});
+    std::vector<std::byte, Aligned<std::byte>> workspace(memory_.backward_workspace,
+                                                         std::byte{0xFF});
     std::vector<Values> input_gradients;
     for (const ValueType& input : request_.inputs) input_gradients.push_back(memory_for(input));
     const bool reuse = memory_.alias || (in_place_ && memory_.backward_in_place);
@@ -202,7 +204,7 @@ class Runner {
   std::vector<Values> parameters_;
   std::vector<Values> running_;
   std::vector<std::int64_t> samples_;
-  std::vector<std::byte> saved_;
+  std::vector<std::byte, Aligned<std::byte>> saved_;
   Values output_;
   OpResult result_;
   Allocations allocated_;

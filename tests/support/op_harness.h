@@ -11,11 +11,12 @@
 
 #include "layers/cpu/layout.h"
 #include "layers/ops.h"
+#include "support/aligned.h"
 #include "support/library_allocations.h"
 
 namespace annulus::testing {
 
-using Values = std::vector<float>;
+using Values = std::vector<float, Aligned<float>>;
 
 // An operation with its data. Parameters and inputs are filled by `randomize`.
 struct OpCase {

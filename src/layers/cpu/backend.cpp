@@ -18,6 +18,8 @@ auto make(const std::string& layer, const Make& f) {
 
 class CpuBackend final : public Backend {
  public:
+  explicit CpuBackend(const BackendOptions& options) { context_.options = options; }
+
   ValueType plain(const Shape& shape) override {
     return cpu::make_value(shape, cpu::Format::plain);
   }
@@ -72,14 +74,19 @@ class CpuBackend final : public Backend {
   }
   std::size_t bytes() const override { return context_.weights.bytes(); }
 
+  void choose_parameter_layouts(bool choose) override { context_.kept.choose(choose); }
+  const ParameterLayout* parameter_layout(int parameter) const override {
+    return context_.kept.layout(parameter);
+  }
+
  private:
   cpu::Context context_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(DeviceContext&) {
-  return std::make_unique<CpuBackend>();
+std::unique_ptr<Backend> make_cpu_backend(DeviceContext&, const BackendOptions& options) {
+  return std::make_unique<CpuBackend>(options);
 }
 
 }  // namespace annulus

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/kept_parameters.h"
 #include "layers/cpu/layout.h"
 #include "layers/cpu/reorder.h"
 #include "layers/cpu/weights.h"
@@ -14,8 +15,10 @@ namespace annulus::cpu {
 
 // What the operations of one rank share.
 struct Context {
+  BackendOptions options;
   Engine engine;
   WeightCache weights{engine};
+  KeptParameters kept{engine};
 };
 
 // What every operation here has: the request, the output's type, the memory it wants.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "core/error.h"
@@ -47,65 +49,124 @@ Geometry geometry_of(const Shape& in, const Conv2dDesc& d) {
   return g;
 }
 
+// For which passes Winograd's F(4x4, 3x3), which oneDNN has for dense 3x3 convolutions of stride 1
+// on AVX-512 (versions before 3), is faster than the direct form. A function of the shape alone, so
+// that a shard has the same bits wherever it is computed: a trial could turn out otherwise on each
+// start. Its cost beside the products is the transformed weights, in each call, and tiles that the
+// edge leaves half empty; the limits are read off the table of bench/winograd.cpp.
+struct WinogradPays {
+  bool forward_and_data = false;
+  bool weights = false;
+};
+
+WinogradPays winograd_pays(const Geometry& g) {
+  if (g.weight.size() != 4 || g.weight[2] != 3 || g.weight[3] != 3 || g.strides != Dims{1, 1} ||
+      g.dilates != Dims{0, 0} || g.padding_low != Dims{1, 1} || g.padding_high != Dims{1, 1}) {
+    return {};
+  }
+  const auto tiles_along = [](std::int64_t extent) { return (extent + 3) / 4; };
+  const std::int64_t tiles = g.result[0] * tiles_along(g.result[2]) * tiles_along(g.result[3]);
+  const std::int64_t channels = std::min(g.weight[0], g.weight[1]);
+  const bool all = channels >= 32 && tiles >= 48;
+  return {all, all || (channels >= 16 && tiles >= 512)};
+}
+
 // Whether an implementation is one of the fast ones, which are worth a given layout.
 bool is_direct(std::string_view implementation) {
   return implementation.find("ref") == std::string_view::npos &&
          implementation.find("gemm") == std::string_view::npos;
 }
 
-// Descriptors of the three passes. Each first lets oneDNN choose all layouts. Where its choice
-// would need a reorder of activations, it is asked again with the layouts that are there, and that
-// is taken if it is not a slow fall-back.
+// Descriptors of the three passes. Winograd's form is taken where it pays and fits the layouts that
+// are there. Else oneDNN first chooses all layouts; where its choice would need a reorder of
+// activations, it is asked again with the layouts that are there, and that is taken if it is not a
+// slow fall-back.
 class Chooser {
  public:
-  Chooser(const Engine& engine, const Geometry& geometry, bool bias, bool training)
-      : engine_(engine), g_(geometry) {
+  Chooser(const Context& context, const Geometry& geometry, bool bias, bool training)
+      : engine_(context.engine), g_(geometry) {
     if (bias) bias_ = plain_desc(g_.bias);
     kind_ = training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    if (context.options.winograd) winograd_ = winograd_pays(g_);
   }
 
   Forward::primitive_desc forward(const Desc& source) const {
-    auto free = try_forward(any_desc(g_.source), any_desc(g_.result));
-    if (same_memory(free.src_desc(), source) && format_of(free.dst_desc())) return free;
-    const auto given = [&] { return try_forward(source, any_desc(g_.result)); };
-    return better(free, given, [](const auto& desc) { return format_of(desc.dst_desc()); });
+    const auto make = [&](dnnl::algorithm algorithm, const Desc& src) {
+      return forward_desc<Forward>(engine_, kind_, algorithm, src, any_desc(g_.weight), bias_,
+                                   any_desc(g_.result), g_.strides, g_.dilates, g_.padding_low,
+                                   g_.padding_high);
+    };
+    const auto fits = [&](const Forward::primitive_desc& desc) {
+      return same_memory(desc.src_desc(), source) && format_of(desc.dst_desc());
+    };
+    if (winograd_.forward_and_data) {
+      const auto attempt = [&] { return make(winograd, any_desc(g_.source)); };
+      if (auto desc = try_winograd(attempt, fits)) return *desc;
+    }
+    auto free = make(direct, any_desc(g_.source));
+    if (fits(free)) return free;
+    return better(
+        free, [&] { return make(direct, source); },
+        [](const auto& desc) { return format_of(desc.dst_desc()).has_value(); });
   }
 
   BackwardData::primitive_desc data(const Forward::primitive_desc& hint, const Desc& source,
                                     const Desc& result) const {
-    const auto make = [&](const Desc& diff_source, const Desc& diff_result) {
-      return backward_desc<BackwardData>(engine_, hint, dnnl::algorithm::convolution_direct,
-                                         diff_source, any_desc(g_.weight), diff_result, g_.strides,
-                                         g_.dilates, g_.padding_low, g_.padding_high);
+    const auto make = [&](dnnl::algorithm algorithm, const Desc& diff_source,
+                          const Desc& diff_result) {
+      return backward_desc<BackwardData>(engine_, hint, algorithm, diff_source, any_desc(g_.weight),
+                                         diff_result, g_.strides, g_.dilates, g_.padding_low,
+                                         g_.padding_high);
     };
-    auto free = make(any_desc(g_.source), any_desc(g_.result));
-    if (same_memory(free.diff_src_desc(), source) && same_memory(free.diff_dst_desc(), result)) {
-      return free;
-    }
-    return better(
-        free, [&] { return make(source, result); }, [](const auto&) { return true; });
+    const auto fits = [&](const BackwardData::primitive_desc& desc) {
+      return same_memory(desc.diff_src_desc(), source) && same_memory(desc.diff_dst_desc(), result);
+    };
+    return choose<BackwardData::primitive_desc>(winograd_.forward_and_data, make, source, result,
+                                                fits);
   }
 
   BackwardWeights::primitive_desc weights(const Forward::primitive_desc& hint, const Desc& source,
                                           const Desc& result) const {
-    const auto make = [&](const Desc& src, const Desc& diff_result) {
-      return backward_desc<BackwardWeights>(engine_, hint, dnnl::algorithm::convolution_direct, src,
-                                            any_desc(g_.weight), bias_, diff_result, g_.strides,
-                                            g_.dilates, g_.padding_low, g_.padding_high);
+    const auto make = [&](dnnl::algorithm algorithm, const Desc& src, const Desc& diff_result) {
+      return backward_desc<BackwardWeights>(engine_, hint, algorithm, src, any_desc(g_.weight),
+                                            bias_, diff_result, g_.strides, g_.dilates,
+                                            g_.padding_low, g_.padding_high);
     };
-    auto free = make(any_desc(g_.source), any_desc(g_.result));
-    if (same_memory(free.src_desc(), source) && same_memory(free.diff_dst_desc(), result)) {
-      return free;
-    }
-    return better(
-        free, [&] { return make(source, result); }, [](const auto&) { return true; });
+    const auto fits = [&](const BackwardWeights::primitive_desc& desc) {
+      return same_memory(desc.src_desc(), source) && same_memory(desc.diff_dst_desc(), result);
+    };
+    return choose<BackwardWeights::primitive_desc>(winograd_.weights, make, source, result, fits);
   }
 
  private:
-  Forward::primitive_desc try_forward(const Desc& source, const Desc& result) const {
-    return forward_desc<Forward>(engine_, kind_, dnnl::algorithm::convolution_direct, source,
-                                 any_desc(g_.weight), bias_, result, g_.strides, g_.dilates,
-                                 g_.padding_low, g_.padding_high);
+  static constexpr auto direct = dnnl::algorithm::convolution_direct;
+  static constexpr auto winograd = dnnl::algorithm::convolution_winograd;
+
+  template <class PrimitiveDesc, class Make, class Fits>
+  PrimitiveDesc choose(bool winograd_pays, const Make& make, const Desc& source, const Desc& result,
+                       const Fits& fits) const {
+    const auto free_layouts = [&](dnnl::algorithm algorithm) {
+      return make(algorithm, any_desc(g_.source), any_desc(g_.result));
+    };
+    if (winograd_pays) {
+      if (auto desc = try_winograd([&] { return free_layouts(winograd); }, fits)) return *desc;
+    }
+    PrimitiveDesc free = free_layouts(direct);
+    if (fits(free)) return free;
+    return better(
+        free, [&] { return make(direct, source, result); }, [](const auto&) { return true; });
+  }
+
+  // Nothing where it is not offered, or does not fit.
+  template <class Make, class Fits>
+  static auto try_winograd(const Make& make, const Fits& fits) -> std::optional<decltype(make())> {
+    try {
+      auto desc = make();
+      if (fits(desc)) return desc;
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+    return std::nullopt;
   }
 
   template <class PrimitiveDesc, class Make, class Accept>
@@ -123,6 +184,7 @@ class Chooser {
   const Geometry& g_;
   Desc bias_;
   dnnl::prop_kind kind_;
+  WinogradPays winograd_;
 };
 
 class Conv2d final : public CpuOp {
@@ -135,14 +197,15 @@ class Conv2d final : public CpuOp {
         bias_(bias),
         implementation_(forward.impl_info_str()) {
     const Desc& source = desc_of(request.inputs[0]);
-    const Desc plain = plain_desc(geometry.weight);
-    prepare_forward(forward, source, plain);
+    const Desc kept = context.kept.keep(request.parameters[0], plain_desc(geometry.weight),
+                                        forward.weights_desc());
+    prepare_forward(forward, source, kept);
     if (!training()) return;
     memory_.backward_reads_input[0] = true;
     WorkspacePlan plan;
-    prepare_weights(chooser.weights(forward, source, desc_of(output_)), source, plain, plan);
+    prepare_weights(chooser.weights(forward, source, desc_of(output_)), source, kept, plan);
     if (wants_gradient(0)) {
-      prepare_data(chooser.data(forward, source, desc_of(output_)), source, plain, plan);
+      prepare_data(chooser.data(forward, source, desc_of(output_)), source, kept, plan);
     }
     memory_.backward_workspace = plan.bytes();
   }
@@ -164,11 +227,11 @@ class Conv2d final : public CpuOp {
   std::string implementation() const override { return implementation_; }
 
  private:
-  void prepare_forward(const Forward::primitive_desc& desc, const Desc& source, const Desc& plain) {
+  void prepare_forward(const Forward::primitive_desc& desc, const Desc& source, const Desc& kept) {
     WorkspacePlan plan;
     source_ = InputReorder(context_.engine, source, desc.src_desc(), plan);
     result_ = OutputReorder(context_.engine, desc.dst_desc(), desc_of(output_), plan);
-    weight_ = context_.weights.get(request_.parameters[0], plain, desc.weights_desc());
+    weight_ = context_.weights.get(request_.parameters[0], kept, desc.weights_desc());
     scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
     forward_ = Call(context_.engine, Forward(desc),
                     {{DNNL_ARG_SRC, desc.src_desc()},
@@ -179,11 +242,11 @@ class Conv2d final : public CpuOp {
     memory_.forward_workspace = plan.bytes();
   }
 
-  void prepare_data(const BackwardData::primitive_desc& desc, const Desc& source, const Desc& plain,
+  void prepare_data(const BackwardData::primitive_desc& desc, const Desc& source, const Desc& kept,
                     WorkspacePlan& plan) {
     data_result_ = InputReorder(context_.engine, desc_of(output_), desc.diff_dst_desc(), plan);
     data_source_ = OutputReorder(context_.engine, desc.diff_src_desc(), source, plan);
-    data_weight_ = context_.weights.get(request_.parameters[0], plain, desc.weights_desc());
+    data_weight_ = context_.weights.get(request_.parameters[0], kept, desc.weights_desc());
     data_scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
     data_ = Call(context_.engine, BackwardData(desc),
                  {{DNNL_ARG_DIFF_DST, desc.diff_dst_desc()},
@@ -193,10 +256,10 @@ class Conv2d final : public CpuOp {
   }
 
   void prepare_weights(const BackwardWeights::primitive_desc& desc, const Desc& source,
-                       const Desc& plain, WorkspacePlan& plan) {
+                       const Desc& kept, WorkspacePlan& plan) {
     weights_source_ = InputReorder(context_.engine, source, desc.src_desc(), plan);
     weights_result_ = InputReorder(context_.engine, desc_of(output_), desc.diff_dst_desc(), plan);
-    weights_gradient_ = OutputReorder(context_.engine, desc.diff_weights_desc(), plain, plan);
+    weights_gradient_ = OutputReorder(context_.engine, desc.diff_weights_desc(), kept, plan);
     weights_scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
     weights_ = Call(context_.engine, BackwardWeights(desc),
                     {{DNNL_ARG_SRC, desc.src_desc()},
@@ -253,7 +316,7 @@ class Conv2d final : public CpuOp {
 std::unique_ptr<Op> make_conv2d(Context& context, const OpRequest& request,
                                 const Conv2dDesc& desc) {
   const Geometry geometry = geometry_of(request.inputs[0].shape, desc);
-  const Chooser chooser(context.engine, geometry, desc.bias, request.mode == Mode::train);
+  const Chooser chooser(context, geometry, desc.bias, request.mode == Mode::train);
   const auto forward = chooser.forward(desc_of(request.inputs[0]));
   return std::make_unique<Conv2d>(context, request, geometry, desc.bias, chooser, forward);
 }

@@ -16,7 +16,8 @@ constexpr auto direct = dnnl::algorithm::convolution_direct;
 // and a reorder of their gradient: little for a million weights, two to three times the backward
 // pass for tens of millions.
 struct Image {
-  Desc source, weight, bias, result;
+  Desc source, bias, result;
+  Desc weight;  // as it is kept
   Dims weight_dims;
   Dims ones = {1, 1};
   Dims zeros = {0, 0};
@@ -36,7 +37,6 @@ class Linear final : public CpuOp {
     const std::int64_t features = shape.elements_from(1);
     m_.source = rows_as_pixels(shape[0], features);
     m_.weight_dims = {desc.out_features, features, 1, 1};
-    m_.weight = plain_desc(m_.weight_dims);
     if (bias_) m_.bias = plain_desc({desc.out_features});
     m_.result = rows_as_pixels(shape[0], desc.out_features);
     // The reorder knows the input by its own axes; plain, they are one after the other in memory.
@@ -79,6 +79,8 @@ class Linear final : public CpuOp {
         forward_desc<Forward>(context_.engine, kind, direct, m_.source, any_desc(m_.weight_dims),
                               m_.bias, m_.result, m_.ones, m_.zeros, m_.zeros, m_.zeros);
     implementation_ = desc.impl_info_str();
+    m_.weight =
+        context_.kept.keep(request_.parameters[0], plain_desc(m_.weight_dims), desc.weights_desc());
     WorkspacePlan plan;
     source_ = InputReorder(context_.engine, input, plain_source_, plan);
     weight_ = context_.weights.get(request_.parameters[0], m_.weight, desc.weights_desc());

@@ -15,16 +15,36 @@ bool same_memory(const Desc& a, const Desc& b) {
 }
 
 Reorder::Reorder(const Engine& engine, const Desc& from, const Desc& to, WorkspacePlan& plan) {
+  try {
+    add_step(engine, from, to, plan);
+  } catch (const dnnl::error& error) {
+    const Dims dims = blocking_of(from).dims;
+    if (error.status != dnnl_unimplemented || dims.empty()) throw;
+    const Desc plain = plain_desc(dims);
+    between_ = plan.add(plain.get_size());
+    add_step(engine, from, plain, plan);
+    add_step(engine, plain, to, plan);
+  }
+}
+
+void Reorder::add_step(const Engine& engine, const Desc& from, const Desc& to,
+                       WorkspacePlan& plan) {
   const dnnl::reorder::primitive_desc desc(engine.engine, from, engine.engine, to,
                                            user_scratchpad());
-  scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
-  call_ = Call(
+  Step& step = steps_.emplace_back();
+  step.scratchpad = plan.add(desc.scratchpad_desc().get_size());
+  step.call = Call(
       engine, dnnl::reorder(desc),
       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
 }
 
 void Reorder::run(const Engine& engine, const void* from, void* to, std::byte* workspace) {
-  call_.run(engine, {from, to, workspace + scratchpad_});
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const bool last = i + 1 == steps_.size();
+    void* target = last ? to : workspace + between_;
+    steps_[i].call.run(engine, {from, target, workspace + steps_[i].scratchpad});
+    from = target;
+  }
 }
 
 InputReorder::InputReorder(const Engine& engine, const Desc& from, const Desc& to,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "layers/cpu/dnnl.h"
 
@@ -25,7 +26,8 @@ class WorkspacePlan {
 // Whether two descriptors put the same values at the same addresses.
 bool same_memory(const Desc& a, const Desc& b);
 
-// Copies a value from one layout to another.
+// Copies a value from one layout to another; by way of the plain one where oneDNN has no direct
+// way.
 class Reorder {
  public:
   Reorder() = default;
@@ -33,8 +35,14 @@ class Reorder {
   void run(const Engine& engine, const void* from, void* to, std::byte* workspace);
 
  private:
-  std::size_t scratchpad_ = 0;
-  Call call_;
+  void add_step(const Engine& engine, const Desc& from, const Desc& to, WorkspacePlan& plan);
+
+  struct Step {
+    std::size_t scratchpad = 0;
+    Call call;
+  };
+  std::vector<Step> steps_;  // one or two
+  std::size_t between_ = 0;  // the plain copy between two
 };
 
 // Brings a value into the layout that a primitive reads; nothing where it has it already.

@@ -3,34 +3,34 @@
 
 namespace annulus::cpu {
 
-PackedWeight::PackedWeight(const Engine& engine, int parameter, const Desc& plain,
+PackedWeight::PackedWeight(const Engine& engine, int parameter, const Desc& kept,
                            const Desc& wanted)
     : engine_(engine), parameter_(parameter), wanted_(wanted) {
-  if (same_memory(plain, wanted)) return;
+  if (same_memory(kept, wanted)) return;
   WorkspacePlan plan;
-  reorder_ = Reorder(engine, plain, wanted, plan);
+  reorder_ = Reorder(engine, kept, wanted, plan);
   copy_ = Buffer::host(wanted.get_size());
   workspace_ = Buffer::host(plan.bytes());
 }
 
-const void* PackedWeight::get(const float* plain, std::int64_t version) {
-  if (copy_.bytes() == 0) return plain;
-  if (source_ != plain || version_ != version) {
-    reorder_.run(engine_, plain, copy_.data(), workspace_.as<std::byte>());
-    source_ = plain;
+const void* PackedWeight::get(const float* kept, std::int64_t version) {
+  if (copy_.bytes() == 0) return kept;
+  if (source_ != kept || version_ != version) {
+    reorder_.run(engine_, kept, copy_.data(), workspace_.as<std::byte>());
+    source_ = kept;
     version_ = version;
   }
   return copy_.data();
 }
 
-std::shared_ptr<PackedWeight> WeightCache::get(int parameter, const Desc& plain,
+std::shared_ptr<PackedWeight> WeightCache::get(int parameter, const Desc& kept,
                                                const Desc& wanted) {
   std::erase_if(packed_, [](const auto& entry) { return entry.expired(); });
   for (const auto& entry : packed_) {
     std::shared_ptr<PackedWeight> weight = entry.lock();
     if (weight->parameter() == parameter && weight->wanted() == wanted) return weight;
   }
-  auto weight = std::make_shared<PackedWeight>(engine_, parameter, plain, wanted);
+  auto weight = std::make_shared<PackedWeight>(engine_, parameter, kept, wanted);
   packed_.push_back(weight);
   return weight;
 }

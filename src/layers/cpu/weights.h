@@ -13,13 +13,13 @@
 namespace annulus::cpu {
 
 // A weight in the layout that a primitive wants: a copy made again when the weights change, or the
-// weight itself where the layout is the plain one.
+// weight itself where it is kept in that layout.
 class PackedWeight {
  public:
-  PackedWeight(const Engine& engine, int parameter, const Desc& plain, const Desc& wanted);
+  PackedWeight(const Engine& engine, int parameter, const Desc& kept, const Desc& wanted);
 
   // The weight as of `version`.
-  const void* get(const float* plain, std::int64_t version);
+  const void* get(const float* kept, std::int64_t version);
 
   int parameter() const { return parameter_; }
   const Desc& wanted() const { return wanted_; }
@@ -29,7 +29,7 @@ class PackedWeight {
   const Engine& engine_;
   int parameter_;
   Desc wanted_;
-  Buffer copy_;  // empty: the plain layout is wanted
+  Buffer copy_;  // empty: it is wanted as it is kept
   Buffer workspace_;
   Reorder reorder_;
   const float* source_ = nullptr;  // what the copy was made from
@@ -42,7 +42,7 @@ class WeightCache {
  public:
   explicit WeightCache(const Engine& engine) : engine_(engine) {}
 
-  std::shared_ptr<PackedWeight> get(int parameter, const Desc& plain, const Desc& wanted);
+  std::shared_ptr<PackedWeight> get(int parameter, const Desc& kept, const Desc& wanted);
   std::size_t bytes() const;
 
  private:
