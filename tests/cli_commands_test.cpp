@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The other commands, and what a user sees when something is wrong.
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -200,6 +201,43 @@ TEST_CASE("bench step: the parts add up to the step") {
   CHECK(bench["samples_per_s"].get<double>() ==
         doctest::Approx(8 * 8 / bench["wall_s"].get<double>()).epsilon(1e-6));
   CHECK(bench["peak_rss_bytes"].get<std::int64_t>() > 0);
+}
+
+TEST_CASE("bench layers: every layer both ways, and shares that add up to the step") {
+  const Finished finished = call({"bench", "layers", source_path("configs/digits.toml"), "--steps",
+                                  "3", "--warmup", "1", "--json", "--set", "threads=1"});
+  REQUIRE(finished.code == 0);
+  const json found = json::parse(finished.out);
+  double share = 0;
+  std::set<std::string> passes;
+  for (const json& layer : found["layers"]) {
+    share += layer["share"].get<double>();
+    passes.insert(layer["layer"].get<std::string>() + ' ' + layer["pass"].get<std::string>());
+  }
+  CHECK(share == doctest::Approx(1).epsilon(0.01));
+  for (const char* pass : {"conv1 forward", "conv1 backward", "batch_norm3 backward",
+                           "linear1 forward", "optimizer update"}) {
+    CHECK(passes.count(pass) == 1);
+  }
+}
+
+TEST_CASE("a profile of a run has its layers, buckets and batches, a file a rank") {
+  TemporaryDirectory directory;
+  const Finished finished =
+      call_on(2, {"train", source_path("configs/digits.toml"), "--run-dir", directory / "run",
+                  "--set", "train.profile=2", "--set", "train.steps=6"});
+  REQUIRE(finished.code == 0);
+  for (const char* name : {"/run/trace/rank_0000.json", "/run/trace/rank_0001.json"}) {
+    const json trace = json::parse(read_text(directory.path() + name));
+    std::map<std::string, int> count;
+    for (const json& event : trace["traceEvents"]) ++count[event["name"].get<std::string>()];
+    CHECK(count["conv1 forward"] == 4);  // two shards in each of two steps
+    CHECK(count["conv1 backward"] == 4);
+    CHECK(count["bucket 0 reduce"] >= 1);
+    CHECK(count["step 2 train"] == 1);
+    CHECK(count["step 3 train"] == 1);
+    CHECK(count["step 4 train"] == 0);
+  }
 }
 
 TEST_CASE("configs whose data is not in the tree run on synthetic data") {

@@ -90,17 +90,24 @@ void add_check(CLI::App& root, int& code) {
 void add_bench(CLI::App& root, int& code) {
   CLI::App* bench = root.add_subcommand("bench", "measurements");
   bench->require_subcommand(1);
-  auto [app, options] =
-      command<BenchStepOptions>(*bench, "step", "time of a training step and its parts",
-                                "annulus bench step configs/imagenet_resnet50.toml --set "
-                                "data.synthetic=true --set batch.global=16",
-                                run_bench_step, code);
-  add_config(app, options);
-  app->add_option("--steps", options->steps, "timed steps")
-      ->check(CLI::Range(std::int64_t{1}, most_steps));
-  app->add_option("--warmup", options->warmup, "steps before them that are not timed")
-      ->check(CLI::Range(std::int64_t{0}, most_steps));
-  add_json(app, &options->json);
+  const auto add = [&](const char* name, const char* help, const char* example,
+                       int (*run)(const BenchStepOptions&)) {
+    auto [app, options] = command<BenchStepOptions>(*bench, name, help, example, run, code);
+    add_config(app, options);
+    app->add_option("--steps", options->steps, "timed steps")
+        ->check(CLI::Range(std::int64_t{1}, most_steps));
+    app->add_option("--warmup", options->warmup, "steps before them that are not timed")
+        ->check(CLI::Range(std::int64_t{0}, most_steps));
+    add_json(app, &options->json);
+  };
+  add("step", "time of a training step and its parts",
+      "annulus bench step configs/imagenet_resnet50.toml --set data.synthetic=true --set "
+      "batch.global=16",
+      run_bench_step);
+  add("layers", "time, arithmetic and memory traffic of each layer and pass on rank 0",
+      "annulus bench layers configs/imagenet_resnet50.toml --set data.synthetic=true --set "
+      "batch.global=16 --steps 5",
+      run_bench_layers);
 }
 
 void add_data(CLI::App& root, int& code) {

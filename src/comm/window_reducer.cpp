@@ -223,6 +223,8 @@ void WindowReducer::reduce_all() {
     const Task own{"backward", Deadline(), static_cast<int>(b)};
     group_->wait_for_word(own, complete_, sequence, [] { return std::string(); });
     group_->progress().bucket = static_cast<int>(b);
+    const TraceRange range(group_->progress().trace, Trace::communication, "bucket", "reduce",
+                           static_cast<std::int64_t>(b));
     reduce(b, sequence);
   }
   group_->progress().bucket = -1;

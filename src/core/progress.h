@@ -6,6 +6,7 @@
 
 #include "core/fault.h"
 #include "core/phase.h"
+#include "core/trace.h"
 
 namespace annulus {
 
@@ -16,8 +17,9 @@ struct Progress {
   std::atomic<int> rank{0};  // of the job; the launcher's until the ranks know each other
   std::atomic<Phase> phase{Phase::join};
   std::atomic<std::int64_t> iteration{0};
-  std::atomic<int> bucket{-1};  // the gradient bucket that is being reduced; -1: none
-  Faults faults;                // set before any other thread looks
+  std::atomic<int> bucket{-1};         // the gradient bucket that is being reduced; -1: none
+  Faults faults;                       // set before any other thread looks
+  std::atomic<Trace*> trace{nullptr};  // where ranges of time are recorded; null: nowhere
 
   // The rank is in `next` from now on. Does what is planned to go wrong there.
   void enter(Phase next) {

@@ -41,11 +41,13 @@ class Loader::State {
   Content make(std::int64_t index, Slot& slot, std::span<float> scratch);
   void start(std::int64_t workers);
   void stop();
-  void work(std::span<float> scratch);
+  void work(int worker, std::span<float> scratch);
+  Content make_traced(int worker, std::int64_t index, Slot& slot, std::span<float> scratch);
   void release();
 
   BatchMaker maker_;
   SliceAt slice_at_;
+  const Progress* progress_;
   std::vector<Slot> slots_;
   std::vector<std::vector<float>> scratch_;  // one a worker, or one for the caller's thread
 
@@ -65,7 +67,9 @@ class Loader::State {
 
 Loader::State::State(const Dataset& dataset, const Sampler& sampler, SliceAt slice_at,
                      const LoaderOptions& options)
-    : maker_(dataset, sampler, options), slice_at_(std::move(slice_at)) {
+    : maker_(dataset, sampler, options),
+      slice_at_(std::move(slice_at)),
+      progress_(options.progress) {
   const bool threaded = options.workers > 0 && options.prefetch > 0;
   // One more than are ready ahead: the batch in use.
   slots_.resize(static_cast<std::size_t>(threaded ? options.prefetch + 1 : 1));
@@ -86,7 +90,7 @@ void Loader::State::start(std::int64_t workers) {
   try {
     for (std::int64_t i = 0; i < workers; ++i) {
       const std::span<float> scratch = scratch_[static_cast<std::size_t>(i)];
-      threads_.emplace_back([this, scratch] { work(scratch); });
+      threads_.emplace_back([this, i, scratch] { work(static_cast<int>(i), scratch); });
     }
   } catch (const std::system_error& error) {
     const std::size_t running = threads_.size();
@@ -119,7 +123,14 @@ Loader::State::Content Loader::State::make(std::int64_t index, Slot& slot,
   }
 }
 
-void Loader::State::work(std::span<float> scratch) {
+Loader::State::Content Loader::State::make_traced(int worker, std::int64_t index, Slot& slot,
+                                                  std::span<float> scratch) {
+  Trace* const trace = progress_ == nullptr ? nullptr : progress_->trace.load();
+  const TraceRange range(trace, Trace::first_worker + worker, "batch", "load", index);
+  return make(index, slot, scratch);
+}
+
+void Loader::State::work(int worker, std::span<float> scratch) {
   std::unique_lock lock(mutex_);
   while (true) {
     slot_free_.wait(lock, [&] {
@@ -129,7 +140,7 @@ void Loader::State::work(std::span<float> scratch) {
     const std::int64_t index = taken_++;
     Slot& slot = slot_of(index);
     lock.unlock();
-    const Content content = make(index, slot, scratch);
+    const Content content = make_traced(worker, index, slot, scratch);
     lock.lock();
     slot.content = content;
     slot_done_.notify_one();

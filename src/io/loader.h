@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/progress.h"
 #include "core/tensor.h"
 #include "io/data_spec.h"
 #include "io/dataset.h"
@@ -38,8 +39,9 @@ struct LoaderOptions {
   double scale = 1;
   std::vector<double> mean;
   std::vector<double> std;
-  AugmentSpec augment;     // evaluation leaves it at its default
-  std::uint64_t seed = 0;  // of the augmentation
+  AugmentSpec augment;                 // evaluation leaves it at its default
+  std::uint64_t seed = 0;              // of the augmentation
+  const Progress* progress = nullptr;  // where its threads find the trace to record in; may be null
 };
 
 // Prepares batches ahead, on threads of its own, in buffers made once. Batches come in the order of

@@ -13,6 +13,10 @@ constexpr std::uint32_t poison = 0x7FA0DEAD;
 
 using Inputs = std::span<const float* const>;
 
+std::string_view name_of(const Step& step) {
+  return step.node == nullptr ? std::string_view("prediction") : std::string_view(step.node->name);
+}
+
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
@@ -58,7 +62,10 @@ struct Executor::Impl {
     check_call(inputs);
     next_death = 0;
     for (std::size_t n = 0; n < steps.size(); ++n) {
-      if (!steps[n].memory.alias) forward_step(n, inputs, buffers, context);
+      if (!steps[n].memory.alias) {
+        const TraceRange range(context.trace, Trace::trainer, name_of(steps[n]), "forward");
+        forward_step(n, inputs, buffers, context);
+      }
       bury(forward_time(static_cast<int>(n)));
     }
     output = value_at(graph.output(), inputs);
@@ -139,7 +146,10 @@ struct Executor::Impl {
     require(mode == Mode::train, ErrorKind::bug, "backward of an executor for evaluation");
     for (std::size_t n = steps.size(); n-- > 0;) {
       const Step& step = steps[n];
-      if (step.backward) backward_step(n, inputs, buffers, context);
+      if (step.backward) {
+        const TraceRange range(context.trace, Trace::trainer, name_of(step), "backward");
+        backward_step(n, inputs, buffers, context);
+      }
       bury(backward_time(static_cast<int>(n), static_cast<int>(steps.size())));
       // Backward comes to the first use last.
       if (step.backward && step.first_use && !step.parameters.empty()) {

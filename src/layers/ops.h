@@ -13,6 +13,7 @@
 
 #include "core/device.h"
 #include "core/shape.h"
+#include "core/trace.h"
 
 namespace annulus {
 
@@ -50,6 +51,7 @@ struct StepContext {
   std::int64_t iteration = 0;
   std::span<const std::int64_t> samples;  // ids, one a batch entry
   std::int64_t weights_version = 0;       // changes whenever the weights do
+  Trace* trace = nullptr;                 // where executors record the time of each layer
 };
 
 // Memory is the device's, each piece at a multiple of 64 bytes. Parameters and their gradients are

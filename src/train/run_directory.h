@@ -26,6 +26,7 @@ class RunDirectory {
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string logs() const { return path_ + "/log"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string traces() const { return path_ + "/trace"; }
   std::string placement() const { return path_ + "/placement.json"; }
   std::string summary() const { return path_ + "/summary.json"; }
 

@@ -66,6 +66,11 @@ Schema describe(TrainSpec& spec) {
       .one_of({"off", "auto", "required"});
   schema.key("max_seconds", &spec.max_seconds, "save and stop after this time; 0: no limit")
       .at_least(0);
+  schema
+      .key("profile", &spec.profile,
+           "steps, after the first two, of which each rank writes a Chrome trace; 0: none")
+      .at_least(0)
+      .at_most(1000);
   schema.key("debug_memory", &spec.debug_memory,
              "give each tensor memory of its own, poisoned at the end of its life");
   return schema;

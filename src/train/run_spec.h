@@ -33,6 +33,7 @@ struct TrainSpec {
   std::int64_t evaluate_every_epochs = 0;
   std::string resume = "off";  // off, auto, required
   double max_seconds = 0;      // 0: no limit
+  std::int64_t profile = 0;    // steps whose trace is written; 0: none
   bool debug_memory = false;   // each tensor its own memory, poisoned when dead
 };
 

@@ -156,6 +156,7 @@ void Session::start_at(std::int64_t iteration) {
   LoaderOptions options = loading_options(spec_.data.train, static_cast<std::uint64_t>(spec_.seed));
   const std::vector<std::int64_t> sizes = plan_.batches.shard_sizes(own_);
   options.max_count = sizes.empty() ? 1 : sizes.back();
+  options.progress = &progress_;
   loader_.emplace(
       *data_.train, *sampler_,
       shard_stream(plan_.batches, own_, iteration, std::numeric_limits<std::int64_t>::max()),

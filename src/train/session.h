@@ -73,6 +73,7 @@ class Session {
   Evaluator* evaluator() { return evaluator_ ? &*evaluator_ : nullptr; }  // null: no test data
   // Updates of the whole run.
   std::int64_t total_updates() const { return plan_.updates; }
+  std::int64_t own_shards() const { return own_.count(); }
   // Samples of an iteration that this rank computes.
   std::int64_t own_samples(std::int64_t iteration) const;
   // The rank that computes a shard.

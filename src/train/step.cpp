@@ -52,6 +52,7 @@ StepReport Step::run(std::int64_t iteration, std::int64_t update, bool stop) {
   Stopwatch whole;
   parts_.progress.iteration = iteration;
 
+  const TraceRange range(parts_.progress.trace, Trace::trainer, "step", "train", iteration);
   parts_.reducer.begin_step();
   for (std::int64_t shard = parts_.own.begin; shard < parts_.own.end; ++shard) {
     run_shard(iteration, shard, stop, report.times);
@@ -78,20 +79,24 @@ void Step::run_shard(std::int64_t iteration, std::int64_t shard, bool stop, Step
   }
 
   times.update_s += watch.lap();
-  const LoadedBatch* batch = parts_.loader.next();
+  Trace* const trace = parts_.progress.trace;
+  const LoadedBatch* batch = next_batch(trace);
   times.data_s += watch.lap();
   require(batch != nullptr, ErrorKind::bug, "the loader ended before iteration {}", iteration);
   require_equal(iteration, batch->slice.iteration, "the loader's batch is of another iteration");
 
   const InputPointers inputs(*batch);
   const FlatBuffers buffers = parts_.replica.buffers(flat.data(), record_.batch_sums(tail).data());
-  const StepContext context{iteration, batch->samples, parts_.replica.version()};
+  const StepContext context{iteration, batch->samples, parts_.replica.version(), trace};
   Executor& executor = parts_.replica.executor(Mode::train, batch->slice.count);
   executor.forward(inputs.span(), buffers, context);
   // Gradients are those of the mean over the batch as planned; samples that turn out not to count
   // are made good when the sum is unscaled.
   const double nominal = static_cast<double>(parts_.plan.batch_size(iteration));
-  record_.put(tail, shard, executor.loss(batch->targets.data, 1 / nominal));
+  {
+    const TraceRange range(trace, Trace::trainer, "loss", "forward");
+    record_.put(tail, shard, executor.loss(batch->targets.data, 1 / nominal));
+  }
   times.forward_s += watch.lap();
 
   executor.backward(inputs.span(), buffers, context, gradient_ready_);
@@ -99,13 +104,24 @@ void Step::run_shard(std::int64_t iteration, std::int64_t shard, bool stop, Step
   times.backward_s += watch.lap();
 }
 
+const LoadedBatch* Step::next_batch(Trace* trace) {
+  const TraceRange range(trace, Trace::trainer, "loader", "wait");
+  return parts_.loader.next();
+}
+
+std::span<float> Step::finished_sum() {
+  const TraceRange range(parts_.progress.trace, Trace::trainer, "gradients", "wait");
+  return parts_.reducer.finish();
+}
+
 void Step::apply(std::int64_t iteration, std::int64_t update, StepReport& report) {
   Stopwatch watch;
   const Graph& graph = parts_.replica.graph();
   const auto parameters = static_cast<std::size_t>(graph.flat_elements());
-  const std::span<float> sum = parts_.reducer.finish();
+  const std::span<float> sum = finished_sum();
   report.times.wait_s += watch.lap();
 
+  const TraceRange range(parts_.progress.trace, Trace::trainer, "optimizer", "update");
   const std::span<float> tail = sum.subspan(parameters);
   report.sums = record_.total(tail);
   report.stop_wanted = record_.stop_wanted(tail);

@@ -60,6 +60,8 @@ class Step {
 
  private:
   void run_shard(std::int64_t iteration, std::int64_t shard, bool stop, StepTimes& times);
+  const LoadedBatch* next_batch(Trace* trace);
+  std::span<float> finished_sum();
   void apply(std::int64_t iteration, std::int64_t update, StepReport& report);
 
   StepParts parts_;

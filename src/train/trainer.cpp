@@ -13,6 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The first two steps pay for what is done once.
+constexpr std::int64_t profiled_from = 2;
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -101,9 +104,12 @@ TrainResult Trainer::run() {
   session_.start_at(counters_.iteration);
 
   session_.progress().enter(Phase::train);
+  if (session_.spec().train.profile > 0)
+    profile_.emplace(session_, profiled_from, session_.spec().train.profile);
   bool stopped = false;
   while (counters_.update < session_.total_updates() && !stopped) {
     faults_.at_iteration(comm.rank(), counters_.iteration);
+    if (profile_ && profile_->before_step(counters_.update - first_update_)) write_profile();
     const StepReport report =
         session_.step().run(counters_.iteration, counters_.update, stop_requested());
     check_numbers(report);
@@ -114,10 +120,17 @@ TrainResult Trainer::run() {
     if (due(train.save_every, train.save_every_epochs)) save();
     if (!stopped && due(train.evaluate_every, train.evaluate_every_epochs)) evaluate();
   }
+  if (profile_ && profile_->stop()) write_profile();
   save();
   if (!stopped) evaluate();
   session_.progress().enter(Phase::finish);
   return result(stopped);
+}
+
+void Trainer::write_profile() {
+  agree(session_.comm(), [&] { profile_->write(directory_.traces()); });
+  log_.info("the profile of {} steps is in {}; ui.perfetto.dev shows it",
+            session_.spec().train.profile, directory_.traces());
 }
 
 // Every rank has the same report, so every rank throws; the error is that of the rank it comes

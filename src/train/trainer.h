@@ -12,6 +12,7 @@
 #include "train/progress_line.h"
 #include "train/run_directory.h"
 #include "train/session.h"
+#include "train/step_profile.h"
 #include "train/stop_signals.h"
 
 namespace annulus {
@@ -61,6 +62,7 @@ class Trainer {
     double epoch_counted = 0;
   };
 
+  void write_profile();
   void check_numbers(const StepReport& report);
   void after_step(const StepReport& report);
   void log_update(const StepReport& report, const Metrics& metrics);
@@ -94,6 +96,7 @@ class Trainer {
   std::int64_t saved_update_ = -1;
   std::int64_t evaluated_update_ = -1;
   std::optional<Metrics> test_;
+  std::optional<StepProfile> profile_;
 };
 
 // Sends all tensors and scalars of rank 0's state to the other ranks' states of the same names.

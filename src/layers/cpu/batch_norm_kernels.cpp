@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "layers/cpu/lanes.h"
+
 namespace annulus::cpu {
 namespace {
 
 constexpr std::int64_t stretch = 64;  // rows summed in single precision
-
-using LaneSums = std::array<float, ChannelView::max_lanes>;
 
 void merge_lane(double count_a, double& mean_a, double& squares_a, double count_b, double mean_b,
                 double squares_b) {
@@ -23,21 +23,19 @@ void merge_lane(double count_a, double& mean_a, double& squares_a, double count_
 // their digits.
 template <int L>
 Moments stretch_moments(const float* x, std::int64_t count, std::int64_t stride, int lanes) {
-  const int n = L == 0 ? lanes : L;
-  LaneSums sum{};
-  LaneSums squares{};
+  const auto first = Lanes<L>::load(x, lanes);
+  Lanes<L> sum;
+  Lanes<L> squares;
   for (std::int64_t r = 1; r < count; ++r) {
-    for (int l = 0; l < n; ++l) {
-      const float d = x[r * stride + l] - x[l];
-      sum[l] += d;
-      squares[l] += d * d;
-    }
+    const auto d = Lanes<L>::load(x + r * stride, lanes) - first;
+    sum += d;
+    squares += d * d;
   }
   Moments result;
   result.count = static_cast<double>(count);
-  for (int l = 0; l < n; ++l) {
+  for (int l = 0; l < (L == 0 ? lanes : L); ++l) {
     const double shift = sum[l] / result.count;
-    result.mean[l] = x[l] + shift;
+    result.mean[l] = first[l] + shift;
     result.squares[l] = squares[l] - shift * sum[l];
   }
   return result;
@@ -53,64 +51,55 @@ Moments rows_moments(const float* x, const Rows& rows) {
   return total;
 }
 
-// Results of a row are kept apart until it is done: the compiler cannot know that only equal
-// elements of the memories may be the same, and would test or give up. For the same reason norms
-// are passed by value.
 template <int L, bool add, bool relu>
 void normalize_rows(const float* x, const float* z, float* y, const Rows& rows,
-                    const LaneNorm norm) {
-  const int n = L == 0 ? rows.lanes : L;
+                    const LaneNorm& norm) {
+  const auto mean = Lanes<L>::of(norm.mean);
+  const auto factor = Lanes<L>::of(norm.factor);
+  const auto shift = Lanes<L>::of(norm.shift);
   for (std::int64_t r = 0; r < rows.count; ++r) {
     const std::int64_t i = r * rows.stride;
-    LaneValues row;
-    for (int l = 0; l < n; ++l) {
-      float v = (x[i + l] - norm.mean[l]) * norm.factor[l] + norm.shift[l];
-      if constexpr (add) v += z[i + l];
-      if constexpr (relu) v = v < 0 ? 0 : v;
-      row[l] = v;
-    }
-    for (int l = 0; l < n; ++l) y[i + l] = row[l];
+    auto v = (Lanes<L>::load(x + i, rows.lanes) - mean) * factor + shift;
+    if constexpr (add) v += Lanes<L>::load(z + i, rows.lanes);
+    if constexpr (relu) v = v.clipped();
+    v.store(y + i, rows.lanes);
   }
 }
 
-// The masked output gradient of element i in lane l.
-template <Mask mask>
-float masked_gradient(const GradientPlane& p, std::int64_t i, float x, const LaneNorm& norm,
-                      int l) {
-  const float g = p.output_gradient[i];
+// The masked output gradient of a row that begins at element i; `centered` is its input less the
+// mean.
+template <int L, Mask mask>
+Lanes<L> masked_gradient(const GradientPlane& p, std::int64_t i, int lanes,
+                         const Lanes<L>& centered, const Lanes<L>& factor, const Lanes<L>& shift) {
+  const auto g = Lanes<L>::load(p.output_gradient + i, lanes);
   if constexpr (mask == Mask::none) {
     return g;
   } else if constexpr (mask == Mask::output) {
-    // This mask is used only where there is an output, which the analyser cannot see.
-    return p.output[i] > 0 ? g : 0.0F;  // NOLINT(clang-analyzer-core.NullDereference)
+    return g.where_positive(Lanes<L>::load(p.output + i, lanes));
   } else {
-    return (x - norm.mean[l]) * norm.factor[l] + norm.shift[l] > 0 ? g : 0.0F;
+    return g.where_positive(centered * factor + shift);
   }
 }
 
 template <int L, Mask mask, bool store>
-void sum_gradient_rows(const GradientPlane& p, float* masked, const Rows& rows, const LaneNorm norm,
-                       GradientSums& total) {
-  const int n = L == 0 ? rows.lanes : L;
+void sum_gradient_rows(const GradientPlane& p, float* masked, const Rows& rows,
+                       const LaneNorm& norm, GradientSums& total) {
+  const auto mean = Lanes<L>::of(norm.mean);
+  const auto factor = Lanes<L>::of(norm.factor);
+  const auto shift = Lanes<L>::of(norm.shift);
   for (std::int64_t first = 0; first < rows.count; first += stretch) {
     const std::int64_t last = std::min(first + stretch, rows.count);
-    LaneSums gradient{};
-    LaneSums product{};
+    Lanes<L> gradient;
+    Lanes<L> product;
     for (std::int64_t r = first; r < last; ++r) {
       const std::int64_t i = r * rows.stride;
-      LaneValues row;
-      for (int l = 0; l < n; ++l) {
-        const float x = p.input[i + l];
-        const float g = masked_gradient<mask>(p, i + l, x, norm, l);
-        row[l] = g;
-        gradient[l] += g;
-        product[l] += g * (x - norm.mean[l]);
-      }
-      if constexpr (store) {
-        for (int l = 0; l < n; ++l) masked[i + l] = row[l];
-      }
+      const auto centered = Lanes<L>::load(p.input + i, rows.lanes) - mean;
+      const auto g = masked_gradient<L, mask>(p, i, rows.lanes, centered, factor, shift);
+      gradient += g;
+      product += g * centered;
+      if constexpr (store) g.store(masked + i, rows.lanes);
     }
-    for (int l = 0; l < n; ++l) {
+    for (int l = 0; l < (L == 0 ? rows.lanes : L); ++l) {
       total.gradient[l] += gradient[l];
       total.product[l] += product[l];
     }
@@ -118,18 +107,19 @@ void sum_gradient_rows(const GradientPlane& p, float* masked, const Rows& rows, 
 }
 
 template <int L, Mask mask>
-void input_gradient_rows(const GradientPlane& p, float* dx, const Rows& rows, const LaneNorm norm,
-                         const LaneValues mean_gradient, const LaneValues slope) {
-  const int n = L == 0 ? rows.lanes : L;
+void input_gradient_rows(const GradientPlane& p, float* dx, const Rows& rows, const LaneNorm& norm,
+                         const LaneValues& mean_gradients, const LaneValues& slopes) {
+  const auto mean = Lanes<L>::of(norm.mean);
+  const auto factor = Lanes<L>::of(norm.factor);
+  const auto shift = Lanes<L>::of(norm.shift);
+  const auto mean_gradient = Lanes<L>::of(mean_gradients);
+  const auto slope = Lanes<L>::of(slopes);
   for (std::int64_t r = 0; r < rows.count; ++r) {
     const std::int64_t i = r * rows.stride;
-    LaneValues row;
-    for (int l = 0; l < n; ++l) {
-      const float x = p.input[i + l];
-      const float g = masked_gradient<mask>(p, i + l, x, norm, l);
-      row[l] = norm.factor[l] * (g - mean_gradient[l] - (x - norm.mean[l]) * slope[l]);
-    }
-    for (int l = 0; l < n; ++l) dx[i + l] = row[l];
+    const auto centered = Lanes<L>::load(p.input + i, rows.lanes) - mean;
+    const auto g = masked_gradient<L, mask>(p, i, rows.lanes, centered, factor, shift);
+    const auto gradient = factor * (g - mean_gradient - centered * slope);
+    gradient.store(dx + i, rows.lanes);
   }
 }
 
