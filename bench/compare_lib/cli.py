@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from .install import build, require_torch
 from .machine import Machine
 from .measure import measure
 from .processes import Failed, Processes
-from .report import make_report, table, write_json, write_page
+from .report import make_report, page_of, parts_of_page, table, write_json, write_page
 from .variants import WORKS, best_chunk, best_variant
 
 ROWS = [f"C{k}" for k in range(1, 14)]
@@ -32,7 +33,7 @@ Example: bench/compare --quick --json build/compare/figures.json --write-docs
 """
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bench/compare", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Measures annulus against its best peers, side by side in one run.")
@@ -51,6 +52,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                         help="measure this one instead of building one")
     parser.add_argument("--patience", type=float, default=60.0, metavar="S",
                         help="seconds to wait for an idle machine (60)")
+    return parser
+
+
+def read_report(parser: argparse.ArgumentParser, path: Path) -> dict:
+    try:
+        report = json.loads(path.read_text())
+        return {**report, "figures": report["figures"], "left_out": report["left_out"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        parser.error(f"--from: {path} is not a file of --json")
+
+
+def parse(arguments: list[str], root: Path) -> argparse.Namespace:
+    """Finds what cannot work before an hour of measuring."""
+    parser = make_parser()
     options = parser.parse_args(arguments)
     unknown = [row for row in options.rows if row not in ROWS]
     if unknown:
@@ -61,6 +76,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--annulus {options.annulus}: no such program")
     if options.write_docs and options.rows and not options.source:
         parser.error("--write-docs needs all rows: name none")
+    if options.json and not options.json.absolute().parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
+    if options.source:
+        options.source = read_report(parser, options.source)
+    if options.write_docs:
+        try:
+            parts_of_page(page_of(root))
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
     return options
 
 
@@ -106,14 +130,21 @@ def finish(root: Path, options: argparse.Namespace, report: dict) -> int:
     if options.json:
         write_json(options.json, report)
     if options.write_docs:
-        write_page(root / "docs" / "performance.md", report, root)
+        write_page(page_of(root), report, root)
     return 0 if report["figures"] else 5
 
 
+def interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main(root: Path, arguments: list[str]) -> int:
-    options = parse(arguments)
+    options = parse(arguments, root)
+    # So that programs and hosts that were started end with this one.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
     if options.source:
-        return finish(root, options, json.loads(options.source.read_text()))
+        return finish(root, options, options.source)
     context = make_context(root, options)
     try:
         report = compare(context, options, shlex.join(["bench/compare", *arguments]))

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .machine import Machine
+from .machine import Machine, why_not_idle
 from .processes import Command, Processes
 
 # As scripts/env sets it: mpirun as root. Placement is left to annulus, or given by each row.
@@ -33,7 +33,8 @@ class Context:
     annulus: Path
     quick: bool = False
     rounds: int = 5
-    patience_s: float = 60.0
+    patience_s: float = 60.0  # to wait for an idle machine
+    look_s: float = 0.5  # how long it must be idle
     memo: dict = field(default_factory=dict)
 
     @property
@@ -81,6 +82,9 @@ class Context:
             _, _, listed = text.partition("Subcommands:")
             self.memo[key] = {line.split()[0] for line in listed.splitlines() if line.strip()}
         return self.memo[key]
+
+    def why_not_idle(self) -> str | None:
+        return why_not_idle(self.machine, self.processes.own_s, self.patience_s, self.look_s)
 
     def mpirun(self, ranks: int, argv: list[str], cpus: list[int], binding: str = "none",
                env: dict[str, str] | None = None) -> Command:

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Callable
 
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -137,14 +138,15 @@ def busiest(before: dict[int, tuple[str, float]], after: dict[int, tuple[str, fl
     return f", most of it '{name}'" if seconds > 0 else ""
 
 
-def why_not_idle(machine: Machine, own_s, patience_s: float) -> str | None:
-    """None as soon as the machine is idle; else, after patience_s, what goes on. own_s: a function
-    that gives our own processor seconds."""
+def why_not_idle(machine: Machine, own_s: Callable[[], float], patience_s: float,
+                 look_s: float = 0.5) -> str | None:
+    """None as soon as the machine is idle for look_s; else, after patience_s, what goes on. own_s:
+    gives our own processor seconds."""
     deadline = time.monotonic() + patience_s
     while True:
         processes = machine.process_times()
         watch = Watch(machine, own_s())
-        time.sleep(0.5)
+        time.sleep(look_s)
         busy = watch.others(own_s())
         if not busy.spoils:
             return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .checks import Different
 from .context import Context, Missing, say
 from .groups import Group
-from .machine import Spoiled, Watch, why_not_idle
+from .machine import Spoiled, Watch
 from .processes import Failed
 from .sides import Side
 from .statistics import Figure, result
@@ -106,8 +106,7 @@ class Run:
         done: list[dict[str, dict]] = []
         spoiled = 0
         while len(done) < self.context.rounds and self.figures:
-            busy = why_not_idle(self.context.machine, self.context.processes.own_s,
-                                self.context.patience_s)
+            busy = self.context.why_not_idle()
             if busy:
                 raise Missing(busy)
             try:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,28 @@ def end_group(process: subprocess.Popen) -> None:
             continue
 
 
+class Job:
+    """A program that runs once, with its output in files: no pipe fills up."""
+
+    def __init__(self, command: Command, files: ExitStack) -> None:
+        self.text = " ".join(command.argv)
+        self._out = files.enter_context(tempfile.TemporaryFile("w+"))
+        self._err = files.enter_context(tempfile.TemporaryFile("w+"))
+        self.process = subprocess.Popen(command.pinned(), env=command.environment(), text=True,
+                                        stdin=subprocess.DEVNULL, stdout=self._out,
+                                        stderr=self._err, start_new_session=True)
+
+    def output(self) -> str:
+        """Of a program that has ended. Throws Failed."""
+        for file in (self._out, self._err):
+            file.seek(0)
+        output, errors = self._out.read(), self._err.read()
+        if self.process.returncode != 0:
+            raise Failed(f"{self.text}: exit code {self.process.returncode}: "
+                         f"{last_line(errors or output)}")
+        return output
+
+
 class Processes:
     """All programs of one comparison."""
 
@@ -93,36 +116,19 @@ class Processes:
 
     def run(self, commands: list[Command], timeout_s: float) -> list[str]:
         """Runs them at the same time; returns their outputs. Throws Failed."""
-        running = [(command, *self._start(command)) for command in commands]
-        deadline = time.monotonic() + timeout_s
-        try:
-            for command, process, _, _ in running:
-                process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            raise Failed(f"{' '.join(command.argv)}: no end after {timeout_s:.0f} s") from None
-        finally:
-            for _, process, _, _ in running:
-                if process.poll() is None:
-                    end_group(process)
-        outputs = []
-        for command, process, out, err in running:
-            with out, err:
-                out.seek(0)
-                err.seek(0)
-                output, errors = out.read(), err.read()
-            if process.returncode != 0:
-                raise Failed(f"{' '.join(command.argv)}: exit code {process.returncode}: "
-                             f"{last_line(errors or output)}")
-            outputs.append(output)
-        return outputs
-
-    @staticmethod
-    def _start(command: Command):
-        out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
-        process = subprocess.Popen(command.pinned(), env=command.environment(), text=True,
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                   start_new_session=True)
-        return process, out, err
+        with ExitStack() as files:
+            running = [Job(command, files) for command in commands]
+            deadline = time.monotonic() + timeout_s
+            try:
+                for job in running:
+                    job.process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{job.text}: no end after {timeout_s:.0f} s") from None
+            finally:
+                for job in running:
+                    if job.process.poll() is None:
+                        end_group(job.process)
+            return [job.output() for job in running]
 
     def start_worker(self, command: Command) -> Worker:
         worker = Worker(command, self)

@@ -43,14 +43,22 @@ def cells(entry: dict) -> list[str]:
 HEAD = ["row", "work", "ours", "peer", "ratio", "spread", "must reach", "aim", "verdict"]
 
 
+def notes(report: dict) -> dict[str, str]:
+    """Each note once, with the rows that it belongs to."""
+    rows: dict[str, list[str]] = {}
+    for entry in report["figures"]:
+        if entry["note"]:
+            rows.setdefault(entry["note"], []).append(entry["row"])
+    return {note: ", ".join(dict.fromkeys(names)) for note, names in rows.items()}
+
+
 def table(report: dict) -> str:
     """For a terminal."""
     lines = [HEAD, *(cells(entry) for entry in report["figures"])]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
             for line in lines]
-    text += [f"note: {entry['row']}: {entry['note']}" for entry in report["figures"]
-             if entry["note"]]
+    text += [f"note: {rows}: {note}" for note, rows in notes(report).items()]
     text += [f"left out: {entry['row']}, {entry['work']}: {entry['why']}"
              for entry in report["left_out"]]
     return "\n".join(text)
@@ -103,10 +111,9 @@ def page_lines(report: dict, root: Path) -> list[str]:
         lines += ["", "Left out:", ""]
         lines += [f"- {entry['row']}, {entry['work']}: {entry['why']}"
                   for entry in report["left_out"]]
-    notes = [f"- {entry['row']}, {entry['work']}: {entry['note']}" for entry in report["figures"]
-             if entry["note"]]
-    if notes:
-        lines += ["", "Notes:", "", *notes]
+    if notes(report):
+        lines += ["", "Notes:", ""]
+        lines += [f"- {rows}: {note}" for note, rows in notes(report).items()]
     lines += ["", "What was run:", ""]
     lines += [f"- {entry['row']}, {entry['work']}: "
               f"`{as_in_the_tree(entry['ours_command'], root)}`; "
@@ -114,13 +121,22 @@ def page_lines(report: dict, root: Path) -> list[str]:
     return [*lines, "", END]
 
 
-def write_page(page: Path, report: dict, root: Path) -> None:
-    """Replaces what stands between the two marks. Throws ValueError where they are missing."""
-    text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
+def page_of(root: Path) -> Path:
+    return root / "docs" / "performance.md"
+
+
+def parts_of_page(page: Path) -> tuple[str, str]:
+    """What stands before and after the two marks. Throws ValueError where they are missing."""
+    before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{page} lacks the lines '{BEGIN}' and '{END}'")
+    return before, after
+
+
+def write_page(page: Path, report: dict, root: Path) -> None:
+    """Replaces what stands between the two marks."""
+    before, after = parts_of_page(page)
     page.write_text(before + "\n".join(page_lines(report, root)) + after)
 
 

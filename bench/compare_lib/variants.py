@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .context import Context, Missing, say
 from .install import require_torch
-from .machine import Watch, why_not_idle
+from .machine import Watch
 from .processes import Failed
 from .sides import Program, Side, Torch
 
@@ -61,9 +61,9 @@ def small_cnn_work(size: int, threads: int) -> Work:
 
 
 WORKS = {
-    "resnet50_train": Work("train", resnet50(224, 16), TRAIN_START, TRAIN_STAGES, 2, warmup=1),
+    "resnet50_train": Work("train", resnet50(224, 16), TRAIN_START, TRAIN_STAGES, 2),
     "resnet50_train_avx2": Work("train", resnet50(224, 16), TRAIN_START, TRAIN_STAGES, 2,
-                                avx2=True, warmup=1),
+                                avx2=True),
     "resnet50_infer_16": Work("infer", resnet50(224, 16), INFER_START, INFER_STAGES, 2,
                               steps=(5, 15)),
     "resnet50_infer_1": Work("infer", resnet50(224, 1), INFER_START, INFER_STAGES, 2,
@@ -118,7 +118,7 @@ def measured_alone(context: Context, side: Side, times: int) -> list[dict]:
     try:
         side.start(context)
         for _ in range(3 * times):
-            busy = why_not_idle(context.machine, context.processes.own_s, context.patience_s)
+            busy = context.why_not_idle()
             if busy:
                 raise Missing(busy)
             watch = Watch(context.machine, context.processes.own_s())
