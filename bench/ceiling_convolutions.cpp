@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <random>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -92,9 +93,7 @@ class Convolutions {
 
   void step() {
     for (Op& op : forward_) op.primitive.execute(stream_, op.arguments);
-    for (auto op = backward_.rbegin(); op != backward_.rend(); ++op) {
-      op->primitive.execute(stream_, op->arguments);
-    }
+    for (Op& op : backward_ | std::views::reverse) op.primitive.execute(stream_, op.arguments);
     stream_.wait();
   }
 

@@ -92,7 +92,8 @@ void measure(const Case& what, double seconds) {
   Message message(what);
   message.set(static_cast<float>(rank + 1));
   message.reduce();
-  const long wrong = message.wrong(static_cast<float>(ranks * (ranks + 1) / 2));
+  const int sum_of_ranks = ranks * (ranks + 1) / 2;
+  const long wrong = message.wrong(static_cast<float>(sum_of_ranks));
   message.set(0);  // so that sums of sums stay finite
   const double once = time_of(message, 3);
   const long repeats = std::clamp(static_cast<long>(seconds / once), 5L, 2'000'000L);
