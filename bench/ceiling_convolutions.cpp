@@ -2,13 +2,13 @@
 // How fast oneDNN alone computes the convolutions of a ResNet-50 v1.5 training step: forward,
 // backward by data (not for the first layer) and by weights, direct algorithm, each in the layout
 // that oneDNN likes best, with nothing in between. What no engine on direct convolutions passes.
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <random>
-#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -85,6 +85,7 @@ class Convolutions {
  public:
   Convolutions(memory::dim batch, memory::dim image) {
     for (const Layer& layer : resnet50(image)) add(layer, batch);
+    std::reverse(backward_.begin(), backward_.end());
     const std::span<std::byte> bytes = huge_memory(total_);
     fill(bytes);
     for (Op& op : forward_) place(op, bytes);
@@ -93,7 +94,7 @@ class Convolutions {
 
   void step() {
     for (Op& op : forward_) op.primitive.execute(stream_, op.arguments);
-    for (Op& op : backward_ | std::views::reverse) op.primitive.execute(stream_, op.arguments);
+    for (Op& op : backward_) op.primitive.execute(stream_, op.arguments);
     stream_.wait();
   }
 
