@@ -11,11 +11,13 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 
-from compare_lib import checks, compute_rows, exchange_rows, install, report, sides  # noqa: E402
+from compare_lib import checks, compute_rows, exchange_rows, install, report  # noqa: E402
+from compare_lib import sides, variants  # noqa: E402
 from compare_lib import statistics as figures  # noqa: E402
 from compare_lib.cli import main  # noqa: E402
 from compare_lib.context import Context, Missing  # noqa: E402
@@ -131,6 +133,65 @@ echo '{step_json(0.08, 0.06)}'; fi""")
             {"ours": lambda c: Fixed({"v": 2.0}), "peer": lambda c: Fixed({"v": 1.0})},
             [Check("peer", different)])).figures
         self.assertEqual(entry["verdict"], "no verdict: annulus 1.0; PyTorch 2.0")
+
+
+class Variants(Pretended):
+    """The search for a peer's best settings, with pretended speeds."""
+
+    NAME = "small_cnn_28_1"
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.context.memo["torch"] = "9.9"
+        self.tried: list[dict] = []
+
+    def find(self, speed) -> dict:
+        def rate_of(context: Context, work: variants.Work, variant: dict) -> float:
+            self.tried.append(variant)
+            return speed(variant)
+        with contextlib.redirect_stderr(io.StringIO()), \
+                mock.patch.object(variants, "rate_of", rate_of):
+            return variants.best_variant(self.context, self.NAME)
+
+    @staticmethod
+    def speed(variant: dict) -> float:
+        """Compiled fails; contiguous, not fused, huge pages is the best."""
+        if variant["compile"]:
+            return 0.0
+        return (100 + 10 * (variant["layout"] == "contiguous") + 5 * (not variant["fused"])
+                + 2 * (variant["malloc"] == "tuned, huge pages"))
+
+    def test_each_stage_starts_from_the_best_so_far(self) -> None:
+        self.assertEqual(self.find(self.speed),
+                         {"layout": "contiguous", "compile": False, "fused": False,
+                          "malloc": "tuned, huge pages"})
+        self.assertEqual(len(self.tried), 6)
+
+    def test_what_was_found_is_kept_for_this_processor_and_version(self) -> None:
+        found = self.find(self.speed)
+        self.tried.clear()
+        self.assertEqual(self.find(self.speed), found)
+        self.assertEqual(self.tried, [])
+        self.kernel(cpuinfo="model name\t: Other CPU\n")
+        self.find(self.speed)
+        self.assertEqual(len(self.tried), 6)
+        self.context.memo["torch"] = "10.0"
+        self.find(self.speed)
+        self.assertEqual(len(self.tried), 12)
+
+    def test_a_search_that_was_stopped_goes_on(self) -> None:
+        def stop(variant: dict) -> float:
+            if len(self.tried) == 4:
+                raise Missing("other load")
+            return self.speed(variant)
+        with self.assertRaises(Missing):
+            self.find(stop)
+        self.assertEqual(self.find(self.speed)["malloc"], "tuned, huge pages")
+        self.assertEqual(len(self.tried), 4 + 3)
+
+    def test_a_peer_that_never_works_is_not_to_be_had(self) -> None:
+        with self.assertRaisesRegex(Missing, "no variant of the peer works"):
+            self.find(lambda variant: 0.0)
 
 
 class Fixed(sides.Side):

@@ -7,7 +7,7 @@ from functools import partial
 from .checks import RESNET50, SMALL_CNN_28, SMALL_CNN_8, same_losses
 from .context import Context, Missing
 from .groups import Check, Group, data_wait
-from .install import data_file
+from .install import data_file, require_torch
 from .processes import Command
 from .sides import Program, Side, bench_step, read_one
 from .statistics import Figure
@@ -30,7 +30,7 @@ def check_tuned(net, name: str, context: Context) -> str:
 
 def torch_default(avx2: bool, context: Context) -> Side:
     """What a user gets who knows of channels_last only: malloc as it is."""
-    best_variant(context, "resnet50_train_avx2" if avx2 else "resnet50_train")  # installs
+    require_torch(context)
     work = WORKS["resnet50_train_avx2" if avx2 else "resnet50_train"]
     return work.side(context, {"layout": "channels_last", "compile": False, "fused": False,
                                "malloc": "default"})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 from .context import Context, Missing, say
 from .install import require_torch
 from .machine import Watch
-from .processes import Failed
+from .processes import Failed, json_lines
 from .sides import Program, Side, Torch
 
 LAYOUTS = ("channels_last", "contiguous")
@@ -83,10 +84,9 @@ class Store:
     """peers.json: for this processor and this PyTorch; anything else starts anew."""
 
     context: Context
-    known: dict = field(default_factory=dict)
 
     @property
-    def path(self):
+    def path(self) -> Path:
         return self.context.build / "peers.json"
 
     def load(self) -> dict:
@@ -143,19 +143,29 @@ def rate_of(context: Context, work: Work, variant: dict) -> float:
     return rate
 
 
-def find_variant(context: Context, work: Work) -> dict:
-    best, tried = dict(work.start), {}
+def entry_of(variant: dict | None, tried: dict[str, float]) -> dict:
+    """Of peers.json; no variant: the search is not at its end."""
+    return {"variant": variant,
+            "tried": [{"variant": json.loads(k), "samples_per_s": v} for k, v in tried.items()]}
+
+
+def find_variant(context: Context, name: str, store: Store) -> dict:
+    """Goes on where an earlier search was stopped."""
+    work = WORKS[name]
+    tried = {json.dumps(entry["variant"], sort_keys=True): entry["samples_per_s"]
+             for entry in (store.get(name) or {"tried": []})["tried"]}
+    best = dict(work.start)
     for stage in [[{}], *work.stages]:
         for change in stage:
             variant = {**best, **change}
             key = json.dumps(variant, sort_keys=True)
             if key not in tried:
                 tried[key] = rate_of(context, work, variant)
+                store.put(name, entry_of(None, tried))
         best = json.loads(max(tried, key=lambda key: tried[key]))
     if not any(tried.values()):
         raise Missing("no variant of the peer works: see the lines above")
-    return {"variant": best,
-            "tried": [{"variant": json.loads(k), "samples_per_s": v} for k, v in tried.items()]}
+    return entry_of(best, tried)
 
 
 def best_variant(context: Context, name: str) -> dict:
@@ -163,11 +173,10 @@ def best_variant(context: Context, name: str) -> dict:
     require_torch(context)
     store = Store(context)
     found = store.get(name)
-    if found is None:
-        work = WORKS[name]
-        context.require_bytes(work.bytes)
+    if found is None or found["variant"] is None:
+        context.require_bytes(WORKS[name].bytes)
         say(f"  looking for PyTorch's best settings for {name}")
-        found = find_variant(context, work)
+        found = find_variant(context, name, store)
         store.put(name, found)
     return found["variant"]
 
@@ -182,7 +191,6 @@ def mpi_program(context: Context, sizes: list[int], chunks: list[int], in_place:
 
 def best_chunk(context: Context, size: int) -> dict:
     """{chunk_bytes, in_place} of MPI_Allreduce for a size in bytes."""
-    from .processes import json_lines
     store, name = Store(context), f"mpi_allreduce_{size}"
     found = store.get(name)
     if found is None:
