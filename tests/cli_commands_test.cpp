@@ -221,6 +221,38 @@ TEST_CASE("bench layers: every layer both ways, and shares that add up to the st
   }
 }
 
+TEST_CASE("bench allreduce: right sums on 1 to 4 ranks, bandwidths that follow from the time") {
+  for (int ranks : {1, 2, 3, 4}) {
+    CAPTURE(ranks);
+    const Finished finished = call_on(ranks, {"bench", "allreduce", "--bytes", "4,1K,2M,65540",
+                                              "--steps", "3", "--warmup", "1", "--json"});
+    INFO(finished.err);
+    REQUIRE(finished.code == 0);
+    std::vector<std::int64_t> sizes;
+    for (const std::string& line : lines_of(finished.out)) {
+      const json sum = json::parse(line);
+      sizes.push_back(sum["bytes"].get<std::int64_t>());
+      CHECK(sum["wrong"] == 0);
+      const double bandwidth = sum["bytes"].get<double>() / sum["time_s"].get<double>();
+      CHECK(sum["algbw_bytes_per_s"].get<double>() == doctest::Approx(bandwidth));
+      CHECK(sum["busbw_bytes_per_s"].get<double>() ==
+            doctest::Approx(bandwidth * 2 * (ranks - 1) / ranks));
+    }
+    CHECK(sizes == std::vector<std::int64_t>{4, 1024, 2 << 20, 65540});
+  }
+}
+
+TEST_CASE("bench allreduce refuses what is no size of a buffer") {
+  for (const char* bytes :
+       {"0", "-4", "6", "", "1K,", "1T", "x", "1.5M", "99999999999999999999", "2000G"}) {
+    CAPTURE(bytes);
+    const Finished finished = call({"bench", "allreduce", "--bytes", bytes});
+    CHECK(finished.code == 2);
+    CHECK(lines_of(finished.err).size() == 1);
+  }
+  CHECK(call({"bench", "allreduce", "--bytes", "900G"}).code == 5);
+}
+
 TEST_CASE("a profile of a run has its layers, buckets and batches, a file a rank") {
   TemporaryDirectory directory;
   const Finished finished =

@@ -87,6 +87,20 @@ void add_check(CLI::App& root, int& code) {
   add_json(app, &options->json);
 }
 
+void add_allreduce(CLI::App& bench, int& code) {
+  auto [app, options] = command<AllreduceOptions>(
+      bench, "allreduce", "time and bandwidth of gradient sums over the ranks, by size",
+      "mpirun -n 2 annulus bench allreduce --bytes 1K,25M,102400000", run_bench_allreduce, code);
+  app->add_option("--bytes", options->bytes, "sizes of fp32 buffers; K, M and G are powers of 1024")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app->add_option("--steps", options->steps, "timed sums of each size")
+      ->check(CLI::Range(std::int64_t{1}, most_steps));
+  app->add_option("--warmup", options->warmup, "sums before them that are not timed")
+      ->check(CLI::Range(std::int64_t{0}, most_steps));
+  app->add_flag("--json", options->json, "print one JSON object a size on standard output");
+}
+
 void add_bench(CLI::App& root, int& code) {
   CLI::App* bench = root.add_subcommand("bench", "measurements");
   bench->require_subcommand(1);
@@ -108,6 +122,7 @@ void add_bench(CLI::App& root, int& code) {
       "annulus bench layers configs/imagenet_resnet50.toml --set data.synthetic=true --set "
       "batch.global=16 --steps 5",
       run_bench_layers);
+  add_allreduce(*bench, code);
 }
 
 void add_data(CLI::App& root, int& code) {

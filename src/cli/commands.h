@@ -12,6 +12,7 @@ int run_check(const CheckOptions& options);
 int run_keys();  // all keys of the config, one a line
 int run_bench_step(const BenchStepOptions& options);
 int run_bench_layers(const BenchStepOptions& options);
+int run_bench_allreduce(const AllreduceOptions& options);
 int run_data_import(const DataImportOptions& options);
 int run_data_info(const DataFileOptions& options);
 int run_data_verify(const DataFileOptions& options);

@@ -45,15 +45,15 @@ Evaluator::Evaluator(Communicator& comm, Replica& replica, const Dataset& datase
 
 // Every rank has the same table, so every rank throws.
 void Evaluator::refuse_loss(std::int64_t chunk) const {
-  const std::int64_t first = chunk * chunk_;
-  const std::int64_t last = std::min(first + chunk_, dataset_.size()) - 1;
+  const std::int64_t begin = chunk * chunk_;
+  const std::int64_t last = std::min(begin + chunk_, dataset_.size()) - 1;
   int rank = 0;
   while (share_of(chunks_, rank, comm_.size()).end <= chunk) ++rank;
   throw Error(
       ErrorKind::numeric,
       fmt::format("the test loss is not finite at samples {} to {}; look at the weights and "
                   "at these samples",
-                  first, last))
+                  begin, last))
       .agreed(rank, host_of(comm_, rank));
 }
 

@@ -7,16 +7,22 @@ PackedWeight::PackedWeight(const Engine& engine, int parameter, const Desc& kept
                            const Desc& wanted)
     : engine_(engine), parameter_(parameter), wanted_(wanted) {
   if (same_memory(kept, wanted)) return;
+  copy_ = Buffer::host(wanted.get_size());
+  transpose_ = BlockTranspose::between(kept, wanted);
+  if (transpose_) return;
   WorkspacePlan plan;
   reorder_ = Reorder(engine, kept, wanted, plan);
-  copy_ = Buffer::host(wanted.get_size());
   workspace_ = Buffer::host(plan.bytes());
 }
 
 const void* PackedWeight::get(const float* kept, std::int64_t version) {
   if (copy_.bytes() == 0) return kept;
   if (source_ != kept || version_ != version) {
-    reorder_.run(engine_, kept, copy_.data(), workspace_.as<std::byte>());
+    if (transpose_) {
+      transpose_->run(kept, copy_.as<float>());
+    } else {
+      reorder_.run(engine_, kept, copy_.data(), workspace_.as<std::byte>());
+    }
     source_ = kept;
     version_ = version;
   }

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/buffer.h"
+#include "layers/cpu/block_transpose.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/reorder.h"
 
@@ -31,7 +33,8 @@ class PackedWeight {
   Desc wanted_;
   Buffer copy_;  // empty: it is wanted as it is kept
   Buffer workspace_;
-  Reorder reorder_;
+  std::optional<BlockTranspose> transpose_;
+  Reorder reorder_;                // where that is not what is wanted
   const float* source_ = nullptr;  // what the copy was made from
   std::int64_t version_ = 0;
 };
