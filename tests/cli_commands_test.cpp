@@ -123,7 +123,8 @@ TEST_CASE("a model that no machine holds is planned at once and refused with bot
   const Finished check = call({"check", directory / "big.toml", "--json"});
   INFO(check.err);
   REQUIRE(check.code == 0);
-  CHECK(json::parse(check.out)["memory_per_rank_bytes"].get<double>() > 3e11);
+  // Weights and gradients of 100000 x 300000 alone; some machines need a reordered copy too.
+  CHECK(json::parse(check.out)["memory_per_rank_bytes"].get<double>() > 2.4e11);
   CHECK(check.err.find("on this machine: not enough memory") != std::string::npos);
   const Finished train = call({"train", directory / "big.toml", "--run-dir", directory / "run"});
   CHECK(train.code == 5);
