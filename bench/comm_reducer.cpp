@@ -55,9 +55,8 @@ void measure(Communicator& comm, std::int64_t mebibytes, int steps) {
 int main(int count, char** words) {
   annulus::Progress progress;
   try {
-    const auto comm = annulus::join_job(progress, [](const annulus::Error& error) {
-      fmt::print(stderr, "{}\n", error.what());
-    });
+    const auto comm = annulus::join_job(
+        progress, [](const annulus::Error& error) { fmt::print(stderr, "{}\n", error.what()); });
     annulus::measure(*comm, count > 1 ? std::atoll(words[1]) : 25,
                      count > 2 ? std::atoi(words[2]) : 30);
     return 0;

@@ -94,6 +94,13 @@ TEST_CASE("exit codes are those of the design") {
               "optimizer.schedule={}", "--run-dir", directory / "c"})
             .code == 6);
   CHECK(call({"eval", config, "--weights", directory / "none"}).code == 4);
+  const std::string input = source_path("data/digits.h5");
+  CHECK(call({"infer", config, "--weights", directory / "none", "--input", input, "--output",
+              directory / "out.h5"})
+            .code == 4);
+  CHECK(call({"infer", config, "--weights", directory / "none", "--input", directory / "none.h5",
+              "--output", directory / "out.h5"})
+            .code == 3);
   CHECK(call({"data", "info", directory / "none.h5"}).code == 3);
   CHECK(call({"data", "import", "idy", directory.path(), directory / "out.h5"}).code == 2);
   CHECK(call({"checkpoint", "info", directory / "none"}).code == 4);
@@ -220,6 +227,34 @@ TEST_CASE("bench layers: every layer both ways, and shares that add up to the st
                            "linear1 forward", "optimizer update"}) {
     CHECK(passes.count(pass) == 1);
   }
+}
+
+TEST_CASE("bench infer: throughput and latency that fit together, on 1 and 2 ranks") {
+  for (int ranks : {1, 2}) {
+    CAPTURE(ranks);
+    const Finished finished =
+        call_on(ranks, {"bench", "infer", source_path("configs/digits.toml"), "--steps", "7",
+                        "--warmup", "1", "--json", "--set", "threads=1"});
+    INFO(finished.err);
+    REQUIRE(finished.code == 0);
+    const json found = json::parse(finished.out);
+    CHECK(found["ranks"] == ranks);
+    CHECK(found["batch"] == 64);
+    CHECK(found["steps"] == 7);
+    const json latency = found["latency_s"];
+    CHECK(latency["min"] <= latency["p50"]);
+    CHECK(latency["p50"] <= latency["p99"]);
+    CHECK(latency["p99"] == latency["max"]);  // of 7
+    CHECK(latency["median"] == latency["p50"]);
+    const double rate = found["samples_per_s"].get<double>();
+    if (ranks == 1) CHECK(rate == doctest::Approx(7 * 64 / found["wall_s"].get<double>()));
+    CHECK(rate > 64 / found["latency_s"]["max"].get<double>() / 4);
+  }
+  const Finished few = call_on(2, {"bench", "infer", source_path("configs/digits.toml"), "--set",
+                                   "batch.global=1", "--set", "batch.shards=1"});
+  CHECK(few.code == 2);
+  CHECK(few.err.find("batch.global = 1 leaves some of 2 ranks without a sample") !=
+        std::string::npos);
 }
 
 TEST_CASE("bench allreduce: right sums on 1 to 4 ranks, bandwidths that follow from the time") {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main job as a user runs it: the program under mpirun, on the configs of the tree.
 #include <cmath>
+#include <filesystem>
 
 #include <doctest/doctest.h>
 
+#include "io/hdf5_source.h"
 #include "support/annulus.h"
 
 using annulus::testing::call;
@@ -146,6 +148,59 @@ TEST_CASE("eval gives what training measured, on any number of ranks") {
     const json metrics = json::parse(finished.out);
     CHECK(metrics == summary["test"]);
   }
+}
+
+TEST_CASE("infer writes the same predictions on any number of ranks, and never over a file") {
+  TemporaryDirectory directory;
+  const std::string run_dir = directory / "run";
+  REQUIRE(call_on(2, digits(run_dir, 1)).code == 0);
+  const std::string weights = run_dir + "/checkpoints/step_0000000023";
+  const auto infer = [&](int ranks, const std::string& output,
+                         const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"infer",     source_path("configs/digits.toml"),
+                                      "--set",     "threads=1",
+                                      "--weights", weights,
+                                      "--input",   source_path("data/digits.h5"),
+                                      "--output",  directory / output,
+                                      "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return call_on(ranks, words);
+  };
+  for (int ranks : {1, 2, 3}) {
+    CAPTURE(ranks);
+    const Finished finished = infer(ranks, std::to_string(ranks) + ".h5");
+    INFO(finished.err);
+    REQUIRE(finished.code == 0);
+    const json found = json::parse(finished.out);
+    CHECK(found["samples"] == 360);
+    CHECK(found["latency_s"]["p50"].get<double>() <= found["latency_s"]["p99"].get<double>());
+    CHECK(read_text(directory / (std::to_string(ranks) + ".h5")) == read_text(directory / "1.h5"));
+  }
+  // A pass of all samples has other convolutions, and the same predictions but for rounding.
+  REQUIRE(infer(1, "whole.h5", {"--set", "batch.evaluate=360"}).code == 0);
+
+  const auto rows = [&](const std::string& file, const std::string& dataset) {
+    const annulus::Hdf5Source source(file, dataset);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(source.rows()) * source.row_bytes());
+    source.read(0, source.rows(), bytes);
+    return bytes;
+  };
+  const auto classes = rows(directory / "1.h5", "class");
+  const auto labels = rows(source_path("data/digits.h5"), "test/labels");
+  const std::size_t width = labels.size() / 360;
+  int right = 0;
+  for (std::size_t i = 0; i < 360; ++i) right += classes[4 * i] == labels[width * i] ? 1 : 0;
+  const double top1 = read_json(run_dir + "/summary.json")["test"]["top1"].get<double>();
+  CHECK(right / 360.0 == doctest::Approx(top1).epsilon(1e-12));
+  CHECK(annulus::Hdf5Source(directory / "1.h5", "prediction").shape() == annulus::Shape{360, 10});
+  CHECK(rows(directory / "whole.h5", "class") == classes);
+
+  const Finished again = infer(2, "1.h5");
+  CHECK(again.code == 4);
+  CHECK(again.err.find("1.h5' exists") != std::string::npos);
+  CHECK(infer(1, "none/new.h5").code == 4);
+  CHECK(infer(2, "new.h5", {"--input", directory / "none.h5"}).code == 2);  // given twice
+  CHECK(!std::filesystem::exists(directory / "new.h5"));
 }
 
 TEST_CASE("a run directory holds what the design says, and no two runs share one") {

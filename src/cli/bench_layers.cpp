@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/run_config.h"
+#include "cli/spread.h"
 #include "cli/start.h"
 #include "cli/version.h"
 #include "io/json.h"
@@ -30,11 +30,6 @@ struct LayerPass {
   double flops_per_s() const { return static_cast<double>(flops) / seconds; }
   double bytes_per_s() const { return static_cast<double>(bytes) / seconds; }
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 using Key = std::pair<std::string, std::string>;  // layer, pass
 
@@ -94,14 +89,15 @@ std::vector<LayerPass> measure(const Session& session, const Trace& trace,
       const bool backward = pass == std::string_view("backward");
       const std::int64_t times = backward && !node.parameters.empty() ? 2 : 1;
       const Work work = forward_work(graph, node);
-      passes.push_back({node.name, node.kind, pass, implementations[n], median(found->second),
-                        times * work.flops * samples, times * work.bytes * samples});
+      passes.push_back({node.name, node.kind, pass, implementations[n],
+                        spread_of(found->second).median, times * work.flops * samples,
+                        times * work.bytes * samples});
     }
   }
   for (const char* const* other : {loader, loss, waiting, optimizer}) {
     const auto found = seconds.find({other[0], other[1]});
     if (found == seconds.end()) continue;
-    passes.push_back({other[0], "", other[1], "", median(found->second), 0, 0});
+    passes.push_back({other[0], "", other[1], "", spread_of(found->second).median, 0, 0});
   }
   return passes;
 }
@@ -177,7 +173,7 @@ int run_bench_layers(const BenchStepOptions& options) {
     const auto passes =
         measure(session, profile.trace(), implementations_of(session), session.own_samples(0));
     double step = 0;
-    for (const auto& [key, times] : seconds) step += median(times);
+    for (const auto& [key, times] : seconds) step += spread_of(times).median;
     if (options.json) {
       print_json(passes, step, config.spec);
     } else {

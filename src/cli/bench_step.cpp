@@ -2,16 +2,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <numeric>
 #include <vector>
-
-#include <sys/resource.h>
 
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/run_config.h"
+#include "cli/spread.h"
 #include "cli/start.h"
 #include "cli/version.h"
+#include "core/host_memory.h"
 #include "io/json.h"
 #include "train/session.h"
 
@@ -29,34 +28,11 @@ constexpr Part parts[] = {
     {"wait_s", &StepTimes::wait_s},       {"update_s", &StepTimes::update_s},
 };
 
-struct Spread {
-  double mean = 0;  // the means of the parts add up to that of the step
-  double median = 0;
-  double min = 0;
-  double max = 0;
-};
-
-Spread spread_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  const double median =
-      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return {sum / static_cast<double>(values.size()), median, values.front(), values.back()};
-}
-
 std::vector<double> values_of(const std::vector<StepTimes>& times, const Part& part) {
   std::vector<double> values;
   values.reserve(times.size());
   for (const StepTimes& step : times) values.push_back(step.*part.value);
   return values;
-}
-
-std::int64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  constexpr std::int64_t kibibyte = 1024;
-  return usage.ru_maxrss * kibibyte;
 }
 
 // What one measurement gives on this rank.
@@ -105,18 +81,13 @@ JsonObject to_json(const Measurement& measurement, const std::vector<double>& wo
       .set("warmup_steps", warmup)
       .set("steps", static_cast<std::int64_t>(measurement.times.size()));
   for (const Part& part : parts) {
-    const Spread spread = spread_of(values_of(measurement.times, part));
-    json.set(part.name, JsonObject()
-                            .set("median", spread.median)
-                            .set("min", spread.min)
-                            .set("max", spread.max)
-                            .set("mean", spread.mean));
+    json.set(part.name, to_json(spread_of(values_of(measurement.times, part))));
   }
   json.set("samples_per_s", static_cast<double>(measurement.samples) / measurement.wall_s)
       .set("wall_s", measurement.wall_s)
       .set("work_by_rank_s", std::span<const double>(work))
       .set("slowest_rank", std::max_element(work.begin(), work.end()) - work.begin())
-      .set("peak_rss_bytes", peak_rss_bytes())
+      .set("peak_rss_bytes", peak_resident_memory())
       .set("versions", versions_line());
   return json;
 }
@@ -137,7 +108,7 @@ void print_table(const Measurement& measurement, const std::vector<double>& work
                 "memory {:.0f} MB",
                 static_cast<double>(measurement.samples) / measurement.wall_s,
                 measurement.times.size(), slowest - work.begin(), 1e3 * *slowest,
-                static_cast<double>(peak_rss_bytes()) / 1e6)
+                static_cast<double>(peak_resident_memory()) / 1e6)
                 .c_str());
 }
 

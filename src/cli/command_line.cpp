@@ -77,6 +77,26 @@ void add_eval(CLI::App& root, int& code) {
   add_json(app, &options->json);
 }
 
+void add_infer(CLI::App& root, int& code) {
+  auto [app, options] = command<InferOptions>(
+      root, "infer", "predictions of a checkpoint for all samples of an HDF5 file",
+      "annulus infer configs/digits.toml --weights runs/digits/checkpoints/step_0000000690 --input "
+      "data/digits.h5 --output predictions.h5",
+      run_infer, code);
+  add_config(app, options);
+  app->add_option("--weights", options->weights, "checkpoint directory")
+      ->required()
+      ->check(a_path());
+  app->add_option("--input", options->input,
+                  "HDF5 file, read as [data.test] says (else [data.train])")
+      ->required()
+      ->check(a_path());
+  app->add_option("--output", options->output, "HDF5 file to write; never overwritten")
+      ->required()
+      ->check(a_path());
+  add_json(app, &options->json);
+}
+
 void add_check(CLI::App& root, int& code) {
   auto [app, options] = command<CheckOptions>(
       root, "check", "all problems of a config, and what it needs, without a cluster",
@@ -118,6 +138,9 @@ void add_bench(CLI::App& root, int& code) {
       "annulus bench step configs/imagenet_resnet50.toml --set data.synthetic=true --set "
       "batch.global=16",
       run_bench_step);
+  add("infer", "time of a forward pass alone, with batch norm folded into convolutions",
+      "annulus bench infer configs/imagenet_resnet50.toml --set batch.global=1 --steps 100",
+      run_bench_infer);
   add("layers", "time, arithmetic and memory traffic of each layer and pass on rank 0",
       "annulus bench layers configs/imagenet_resnet50.toml --set data.synthetic=true --set "
       "batch.global=16 --steps 5",
@@ -238,6 +261,7 @@ int run_command_line(int argc, char** argv) {
   int code = 0;
   add_train(app, code);
   add_eval(app, code);
+  add_infer(app, code);
   add_check(app, code);
   add_bench(app, code);
   add_data(app, code);

@@ -8,9 +8,11 @@ namespace annulus {
 // The commands, one file each. Each returns the exit code; what goes wrong is thrown as Error.
 int run_train(const TrainOptions& options);
 int run_eval(const EvalOptions& options);
+int run_infer(const InferOptions& options);
 int run_check(const CheckOptions& options);
 int run_keys();  // all keys of the config, one a line
 int run_bench_step(const BenchStepOptions& options);
+int run_bench_infer(const BenchStepOptions& options);
 int run_bench_layers(const BenchStepOptions& options);
 int run_bench_allreduce(const AllreduceOptions& options);
 int run_data_import(const DataImportOptions& options);

@@ -25,6 +25,13 @@ struct EvalOptions : ConfigOptions {
   bool json = false;
 };
 
+struct InferOptions : ConfigOptions {
+  std::string weights;
+  std::string input;
+  std::string output;
+  bool json = false;
+};
+
 struct CheckOptions : ConfigOptions {
   std::int64_t ranks = 1;
   bool json = false;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace annulus {
@@ -111,6 +112,13 @@ std::int64_t resident_memory() {
   std::int64_t resident = 0;
   statm >> total >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+}
+
+std::int64_t peak_resident_memory() {
+  constexpr std::int64_t kibibyte = 1024;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * kibibyte;
 }
 
 }  // namespace annulus

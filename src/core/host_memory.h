@@ -18,4 +18,7 @@ std::optional<std::int64_t> available_memory(const std::string& root);
 // Bytes of this process that are resident now; 0 where that cannot be read.
 std::int64_t resident_memory();
 
+// The most bytes that were resident at a time since this process started.
+std::int64_t peak_resident_memory();
+
 }  // namespace annulus

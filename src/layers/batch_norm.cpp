@@ -57,7 +57,7 @@ std::unique_ptr<Op> BatchNorm::make_op(Backend& backend, const OpRequest& reques
          "samples a shard",
          to_string(shape));
   }
-  return backend.batch_norm(request, {.epsilon = epsilon_, .add = adds_, .relu = relu_});
+  return backend.batch_norm(request, desc());
 }
 
 std::unique_ptr<Layer> make_batch_norm() {

@@ -19,6 +19,8 @@ class BatchNorm final : public Layer {
   std::vector<StatisticSpec> statistics() const override;
   std::unique_ptr<Op> make_op(Backend& backend, const OpRequest& request) const override;
 
+  BatchNormDesc desc() const { return {.epsilon = epsilon_, .add = adds_, .relu = relu_}; }
+
   // Takes over a sum, or a ReLU, that follows and reads nothing else (fuse.cpp).
   bool can_add() const { return !adds_ && !relu_; }
   void fuse_add() { adds_ = true; }

@@ -99,7 +99,7 @@ struct Executor::Impl {
   }
 
   const Graph::Parameter& parameter(const Step& step, std::size_t i) const {
-    return graph.parameters()[at(step.node->parameters[i])];
+    return graph.parameters()[at(step.parameter_ids[i])];
   }
   const Graph::Statistic& statistic(const Step& step, std::size_t i) const {
     return graph.statistics()[at(step.node->statistics[i])];
@@ -265,11 +265,12 @@ const float* Executor::prediction() const {
 }
 
 std::vector<Executor::NodeReport> Executor::report() const {
-  std::vector<NodeReport> nodes;
+  const auto& all = impl_->graph.nodes();
+  std::vector<NodeReport> nodes(all.size());
   for (const Step& step : impl_->steps) {
     if (step.node == nullptr) continue;
-    nodes.push_back(
-        {step.op->implementation(), impl_->ready_graph.values[at(step.output)].bytes()});
+    nodes[at(static_cast<int>(step.node - all.data()))] = {
+        step.op->implementation(), impl_->ready_graph.values[at(step.output)].bytes()};
   }
   return nodes;
 }

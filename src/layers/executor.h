@@ -59,7 +59,8 @@ class Executor {
   // The last forward's prediction, plain, (batch, ...); valid until the next pass of any executor.
   const float* prediction() const;
 
-  // The operation of each node of the graph, for tables.
+  // The operation of each node of the graph, for tables; nothing for a node that the one after it
+  // does.
   struct NodeReport {
     std::string implementation;
     std::size_t output_bytes = 0;

@@ -81,14 +81,15 @@ class Planner {
     if (request_.kept >= 0) read(request_.kept, never);
   }
 
-  // Whether the output of node `n` may take the memory of its first input.
+  // Whether the output of node `n` may take the memory of the input that its operation names.
   bool in_place(int n) const {
     const PlanNode& node = request_.nodes[at(n)];
-    const int input = node.inputs[0];
     if (request_.separate || !node.memory.forward_in_place) return false;
+    const int input = node.inputs[node.memory.in_place_input];
     if (value_block_[at(input)] == no_block) return false;  // the caller's memory
     if (request_.value_bytes[at(input)] != request_.value_bytes[at(node.output)]) return false;
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (i == node.memory.in_place_input) continue;
       if (value_block_[at(node.inputs[i])] == value_block_[at(input)]) return false;
     }
     // Every value in that memory must be dead, views of it too: those to come count as its readers.
@@ -110,7 +111,7 @@ class Planner {
       value_input_[at(node.output)] = value_input_[at(node.inputs[0])];
       extend(output, last);
     } else if (in_place(n)) {
-      output = value_block_[at(node.inputs[0])];
+      output = value_block_[at(node.inputs[node.memory.in_place_input])];
       extend(output, last);
     } else {
       output = block(request_.value_bytes[at(node.output)], time, last);

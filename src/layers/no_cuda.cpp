@@ -5,7 +5,7 @@
 
 namespace annulus {
 
-std::unique_ptr<Backend> make_cuda_backend(DeviceContext&, const BackendOptions&) {
+std::unique_ptr<Backend> make_cuda_backend(DeviceContext&, BackendOptions) {
   std::string reason;
   cuda_available(reason);
   throw Error(ErrorKind::resource, "device 'cuda': " + reason);

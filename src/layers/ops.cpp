@@ -3,7 +3,7 @@
 
 namespace annulus {
 
-std::unique_ptr<Backend> make_backend(DeviceContext& device, const BackendOptions& options) {
+std::unique_ptr<Backend> make_backend(DeviceContext& device, BackendOptions options) {
   switch (device.kind()) {
     case DeviceKind::cpu:
       return make_cpu_backend(device, options);

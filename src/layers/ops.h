@@ -50,7 +50,7 @@ struct OpRequest {
 struct StepContext {
   std::int64_t iteration = 0;
   std::span<const std::int64_t> samples;  // ids, one a batch entry
-  std::int64_t weights_version = 0;       // changes whenever the weights do
+  std::int64_t weights_version = 0;       // changes whenever weights or running statistics do
   Trace* trace = nullptr;                 // where executors record the time of each layer
 };
 
@@ -87,7 +87,8 @@ struct OpMemory {
   std::vector<bool> backward_reads_input;  // one an input
   bool backward_reads_output = false;
   bool alias = false;  // output is input 0 seen with another shape: forward and backward do nothing
-  bool forward_in_place = false;   // output may take the memory of input 0, which is not read later
+  bool forward_in_place = false;   // output may take the memory of an input that is not read later
+  std::size_t in_place_input = 0;  // which one
   bool backward_in_place = false;  // gradient of input 0 may take the memory of the output's
 };
 
@@ -117,6 +118,15 @@ struct Padding2d {
   std::int64_t right = 0;
 };
 
+// What is done to the output of a convolution in the same pass over memory (evaluate):
+// y = relu?(normalised?(x) (+ input 1 where add)), see BatchNormDesc. Where it normalises, scale
+// and shift (C) follow the convolution's parameters, and the statistics are mean and variance (C).
+struct Conv2dTail {
+  std::optional<double> norm_epsilon;  // none: it does not normalise
+  bool add = false;
+  bool relu = false;
+};
+
 // Parameters: weight (out, in / groups, kernel h, kernel w), bias (out) where `bias`.
 struct Conv2dDesc {
   std::int64_t out_channels = 1;
@@ -126,6 +136,7 @@ struct Conv2dDesc {
   Padding2d padding;
   std::int64_t groups = 1;
   bool bias = true;
+  Conv2dTail tail = {};  // where Backend::fuses_tails()
 };
 
 // Parameters: weight (out, in), bias (out) where `bias`. Input (N, F), or (N, C, H, W) seen as (N,
@@ -214,6 +225,9 @@ class Backend {
   virtual ValueType plain(const Shape& shape) = 0;
 
   virtual std::unique_ptr<Op> conv2d(const OpRequest& request, const Conv2dDesc& desc) = 0;
+  // Whether conv2d() takes a tail in Mode::evaluate. Its ReLU may turn a NaN into 0: who evaluates
+  // must see to it that weights, statistics and inputs are finite.
+  virtual bool fuses_tails() const { return false; }
   virtual std::unique_ptr<Op> linear(const OpRequest& request, const LinearDesc& desc) = 0;
   virtual std::unique_ptr<Op> batch_norm(const OpRequest& request, const BatchNormDesc& desc) = 0;
   virtual std::unique_ptr<Op> pool2d(const OpRequest& request, const Pool2dDesc& desc) = 0;
@@ -250,14 +264,13 @@ class Backend {
 // What a user may ask of a backend beyond the model.
 struct BackendOptions {
   bool winograd = true;  // cpu: convolutions by Winograd's algorithm where it is faster
+  bool tails = true;     // evaluation: batch norm, sum and ReLU done by the convolution before them
 };
 
 // The backend of the device: the one switch on devices in this folder (ops.cpp).
-std::unique_ptr<Backend> make_backend(DeviceContext& device, const BackendOptions& options = {});
-std::unique_ptr<Backend> make_cpu_backend(DeviceContext& device,
-                                          const BackendOptions& options = {});
+std::unique_ptr<Backend> make_backend(DeviceContext& device, BackendOptions options = {});
+std::unique_ptr<Backend> make_cpu_backend(DeviceContext& device, BackendOptions options = {});
 // layers/cuda/backend.cpp, or layers/no_cuda.cpp, which throws Error (resource).
-std::unique_ptr<Backend> make_cuda_backend(DeviceContext& device,
-                                           const BackendOptions& options = {});
+std::unique_ptr<Backend> make_cuda_backend(DeviceContext& device, BackendOptions options = {});
 
 }  // namespace annulus

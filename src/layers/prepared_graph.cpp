@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "layers/loss.h"
+#include "layers/tails.h"
 
 namespace annulus {
 namespace {
@@ -44,18 +45,37 @@ class Preparer {
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
       result_.values[i] = backend_.plain(graph_.inputs()[i].shape.with_batch(batch_));
     }
-    result_.steps.resize(graph_.nodes().size());
+    std::vector<int> tails(graph_.nodes().size(), -1);
+    if (mode_ == Mode::evaluate && backend_.fuses_tails()) tails = find_tails(graph_);
+    std::vector<bool> done_later(graph_.nodes().size(), false);
+    for (int conv : tails) {
+      if (conv >= 0) done_later[at(conv)] = true;
+    }
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-      Step& step = result_.steps[n];
-      const Graph::Node& node = graph_.nodes()[n];
-      step.node = &node;
-      step.inputs = node.inputs;
-      step.output = node.output;
-      step.backward = wants_gradient_[at(node.output)];
+      if (done_later[n]) continue;
+      Step step =
+          step_of(graph_.nodes()[n], tails[n] < 0 ? nullptr : &graph_.nodes()[at(tails[n])]);
       make_operation(step);
       size_arguments(step);
+      result_.steps.push_back(std::move(step));
     }
     mark_uses();
+  }
+
+  Step step_of(const Graph::Node& node, const Graph::Node* conv) const {
+    Step step;
+    step.node = &node;
+    step.conv = conv;
+    step.inputs = node.inputs;
+    step.output = node.output;
+    step.parameter_ids = node.parameters;
+    step.backward = wants_gradient_[at(node.output)];
+    if (conv != nullptr) {
+      step.inputs[0] = conv->inputs[0];
+      step.parameter_ids.insert(step.parameter_ids.begin(), conv->parameters.begin(),
+                                conv->parameters.end());
+    }
+    return step;
   }
 
   void make_operation(Step& step) {
@@ -67,10 +87,11 @@ class Preparer {
       request.inputs.push_back(result_.values[at(value)]);
       request.input_gradient.push_back(wants_gradient_[at(value)]);
     }
-    request.parameters = step.node->parameters;
+    request.parameters = step.parameter_ids;
     request.uses = step.node->uses;
     try {
-      step.op = step.node->layer->make_op(backend_, request);
+      step.op = step.conv == nullptr ? step.node->layer->make_op(backend_, request)
+                                     : make_with_tail(*step.conv, *step.node, backend_, request);
     } catch (const Error& error) {
       Error named(error.kind(), fmt::format("layer {}: {}", step.node->name, error.message()));
       if (!error.expected().empty()) named.values(error.expected(), error.found());
@@ -86,12 +107,12 @@ class Preparer {
     step.input_gradients.resize(step.inputs.size());
     step.memory.backward_reads_input.resize(step.inputs.size());
     if (step.node == nullptr) return;
-    step.parameters.resize(step.node->parameters.size());
-    step.parameter_gradients.resize(step.node->parameters.size());
+    step.parameters.resize(step.parameter_ids.size());
+    step.parameter_gradients.resize(step.parameter_ids.size());
     step.running.resize(step.node->statistics.size());
     step.batch_sums.resize(step.node->statistics.size());
     if (step.node->uses == 1) return;
-    for (int p : step.node->parameters) {
+    for (int p : step.parameter_ids) {
       step.parameter_types.push_back(backend_.plain({1, graph_.parameters()[at(p)].elements}));
     }
     for (int s : step.node->statistics) {
@@ -102,7 +123,7 @@ class Preparer {
   void mark_uses() {
     std::vector<Step*> last(graph_.parameters().size(), nullptr);
     for (Step& step : result_.steps) {
-      for (int parameter : step.node->parameters) {
+      for (int parameter : step.parameter_ids) {
         Step*& before = last[at(parameter)];
         step.first_use = before == nullptr;
         if (before != nullptr) before->last_use = false;
@@ -130,7 +151,9 @@ class Preparer {
 
   PlanRequest plan_request(MemoryMode memory) const {
     PlanRequest request;
-    for (const ValueType& type : result_.values) request.value_bytes.push_back(type.bytes());
+    for (const ValueType& type : result_.values) {
+      request.value_bytes.push_back(type.layout ? type.bytes() : 0);
+    }
     request.inputs = static_cast<int>(graph_.inputs().size());
     for (const Step& step : result_.steps) request.nodes.push_back(plan_node(step));
     request.loss_input = graph_.output();

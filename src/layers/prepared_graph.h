@@ -16,6 +16,7 @@ namespace annulus {
 // without allocating.
 struct Step {
   const Graph::Node* node = nullptr;  // null: the last one, which makes the prediction plain
+  const Graph::Node* conv = nullptr;  // a convolution before the node that is done along with it
   std::unique_ptr<Op> op;
   OpMemory memory;
   bool backward = false;  // a gradient flows through it
@@ -24,6 +25,7 @@ struct Step {
   bool last_use = true;
   std::vector<int> inputs;  // values
   int output = -1;
+  std::vector<int> parameter_ids;  // in the graph, in the order of the operation
 
   // Types for adding up what the uses of shared parameters give.
   std::vector<ValueType> statistic_types;
@@ -40,8 +42,9 @@ struct Step {
 
 // A graph with its operations made for one batch size and mode, and everything in its place.
 struct PreparedGraph {
-  std::vector<Step> steps;        // the graph's nodes, then the one for the prediction
-  std::vector<ValueType> values;  // the graph's values, then the prediction
+  std::vector<Step> steps;        // the graph's nodes, then the one for the prediction; while
+                                  // evaluating, a node may be a part of the one after it
+  std::vector<ValueType> values;  // the graph's values, then the prediction; no layout: not made
   std::unique_ptr<LossOp> loss;
   MemoryPlan plan;
 };

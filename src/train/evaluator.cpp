@@ -3,13 +3,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
+#include "core/finite.h"
 #include "core/shards.h"
 #include "io/sampler.h"
 #include "train/step_record.h"
 
 namespace annulus {
+namespace {
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+// A network may turn what is not finite into any number: a ReLU makes 0 of a NaN.
+bool finite_inputs(const LoadedBatch& batch) {
+  return std::all_of(batch.inputs.begin(), batch.inputs.end(), [](const TensorView& input) {
+    return all_finite(
+        {static_cast<const float*>(input.data), static_cast<std::size_t>(input.shape.elements())});
+  });
+}
+
+}  // namespace
 
 Metrics to_metrics(const LossSums& sums, const LossSpec& loss, std::int64_t classes) {
   Metrics metrics;
@@ -58,6 +73,7 @@ void Evaluator::refuse_loss(std::int64_t chunk) const {
 }
 
 Metrics Evaluator::run() {
+  const bool finite_weights = all_finite(replica_.weights()) && all_finite(replica_.statistics());
   const Span64 own = share_of(chunks_, comm_.rank(), comm_.size());
   const auto slice_at = [&](std::int64_t index) -> std::optional<Slice> {
     const std::int64_t chunk = own.begin + index;
@@ -78,8 +94,9 @@ Metrics Evaluator::run() {
     Executor& executor = replica_.executor(Mode::evaluate, batch->slice.count);
     executor.forward(inputs, replica_.buffers(nullptr, nullptr),
                      {batch->slice.iteration, batch->samples, replica_.version()});
-    table[static_cast<std::size_t>(batch->slice.iteration)] =
-        to_fields(executor.loss(batch->targets.data, 1));
+    LossSums loss = executor.loss(batch->targets.data, 1);
+    if (!finite_weights || !finite_inputs(*batch)) loss.loss = not_a_number;
+    table[static_cast<std::size_t>(batch->slice.iteration)] = to_fields(loss);
   }
   const std::span<double> numbers(table.front().data(), table.size() * LossFields{}.size());
   comm_.all_reduce(TensorView(numbers), ReduceOp::sum);

@@ -9,7 +9,7 @@
 namespace annulus {
 
 Replica::Replica(const Graph& graph, DeviceContext& device, std::uint64_t seed, MemoryMode memory,
-                 const BackendOptions& options)
+                 BackendOptions options)
     : graph_(graph),
       device_(device),
       seed_(seed),

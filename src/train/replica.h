@@ -23,7 +23,7 @@ class Replica {
  public:
   // `graph` and `device` must outlive it. Nothing big is touched before bind().
   Replica(const Graph& graph, DeviceContext& device, std::uint64_t seed, MemoryMode memory,
-          const BackendOptions& options);
+          BackendOptions options);
   ~Replica();
 
   // Lets the operations of a training pass over `batch` samples choose how parameters are kept in

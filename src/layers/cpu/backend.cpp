@@ -18,7 +18,7 @@ auto make(const std::string& layer, const Make& f) {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const BackendOptions& options) { context_.options = options; }
+  explicit CpuBackend(BackendOptions options) { context_.options = options; }
 
   ValueType plain(const Shape& shape) override {
     return cpu::make_value(shape, cpu::Format::plain);
@@ -27,6 +27,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Op> conv2d(const OpRequest& request, const Conv2dDesc& desc) override {
     return make(request.name, [&] { return cpu::make_conv2d(context_, request, desc); });
   }
+  bool fuses_tails() const override { return context_.options.tails; }
   std::unique_ptr<Op> linear(const OpRequest& request, const LinearDesc& desc) override {
     return make(request.name, [&] { return cpu::make_linear(context_, request, desc); });
   }
@@ -72,7 +73,7 @@ class CpuBackend final : public Backend {
   void fill(std::byte* memory, std::size_t bytes, std::uint32_t pattern) override {
     cpu::fill(memory, bytes, pattern);
   }
-  std::size_t bytes() const override { return context_.weights.bytes(); }
+  std::size_t bytes() const override { return context_.weights.bytes() + context_.folded.bytes(); }
 
   void choose_parameter_layouts(bool choose) override { context_.kept.choose(choose); }
   const ParameterLayout* parameter_layout(int parameter) const override {
@@ -85,7 +86,7 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(DeviceContext&, const BackendOptions& options) {
+std::unique_ptr<Backend> make_cpu_backend(DeviceContext&, BackendOptions options) {
   return std::make_unique<CpuBackend>(options);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/folded_norm.h"
 #include "layers/cpu/kept_parameters.h"
 #include "layers/cpu/layout.h"
 #include "layers/cpu/reorder.h"
@@ -18,6 +19,7 @@ struct Context {
   BackendOptions options;
   Engine engine;
   WeightCache weights{engine};
+  FoldedCache folded{engine};
   KeptParameters kept{engine};
 };
 

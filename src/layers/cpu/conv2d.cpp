@@ -77,24 +77,42 @@ bool is_direct(std::string_view implementation) {
          implementation.find("gemm") == std::string_view::npos;
 }
 
+// A folded norm moves to the weights and the bias.
+bool has_bias(const Conv2dDesc& desc) {
+  return desc.bias || desc.tail.norm_epsilon.has_value();
+}
+
+dnnl::primitive_attr attributes_of(const Conv2dTail& tail) {
+  dnnl::post_ops steps;
+  if (tail.add) steps.append_sum();
+#if DNNL_VERSION_MAJOR >= 3
+  if (tail.relu) steps.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+#else
+  if (tail.relu) steps.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+#endif
+  dnnl::primitive_attr attributes = user_scratchpad();
+  attributes.set_post_ops(steps);
+  return attributes;
+}
+
 // Descriptors of the three passes. Winograd's form is taken where it pays and fits the layouts that
 // are there. Else oneDNN first chooses all layouts; where its choice would need a reorder of
 // activations, it is asked again with the layouts that are there, and that is taken if it is not a
 // slow fall-back.
 class Chooser {
  public:
-  Chooser(const Context& context, const Geometry& geometry, bool bias, bool training)
-      : engine_(context.engine), g_(geometry) {
-    if (bias) bias_ = plain_desc(g_.bias);
+  Chooser(const Context& context, const Geometry& geometry, const Conv2dDesc& desc, bool training)
+      : engine_(context.engine), g_(geometry), tail_(attributes_of(desc.tail)) {
+    if (has_bias(desc)) bias_ = plain_desc(g_.bias);
     kind_ = training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     if (context.options.winograd) winograd_ = winograd_pays(g_);
   }
 
   Forward::primitive_desc forward(const Desc& source) const {
     const auto make = [&](dnnl::algorithm algorithm, const Desc& src) {
-      return forward_desc<Forward>(engine_, kind_, algorithm, src, any_desc(g_.weight), bias_,
-                                   any_desc(g_.result), g_.strides, g_.dilates, g_.padding_low,
-                                   g_.padding_high);
+      return forward_desc_with<Forward>(engine_, tail_, kind_, algorithm, src, any_desc(g_.weight),
+                                        bias_, any_desc(g_.result), g_.strides, g_.dilates,
+                                        g_.padding_low, g_.padding_high);
     };
     const auto fits = [&](const Forward::primitive_desc& desc) {
       return same_memory(desc.src_desc(), source) && format_of(desc.dst_desc());
@@ -182,6 +200,7 @@ class Chooser {
 
   const Engine& engine_;
   const Geometry& g_;
+  dnnl::primitive_attr tail_;
   Desc bias_;
   dnnl::prop_kind kind_;
   WinogradPays winograd_;
@@ -189,17 +208,19 @@ class Chooser {
 
 class Conv2d final : public CpuOp {
  public:
-  Conv2d(Context& context, const OpRequest& request, const Geometry& geometry, bool bias,
-         const Chooser& chooser, const Forward::primitive_desc& forward)
+  Conv2d(Context& context, const OpRequest& request, const Geometry& geometry,
+         const Conv2dDesc& description, const Chooser& chooser,
+         const Forward::primitive_desc& forward)
       : CpuOp(context, request,
               make_value(Shape(std::span<const std::int64_t>(geometry.result)),
                          format_of(forward.dst_desc()).value_or(Format::plain))),
-        bias_(bias),
+        bias_(description.bias),
+        tail_(description.tail),
         implementation_(forward.impl_info_str()) {
     const Desc& source = desc_of(request.inputs[0]);
     const Desc kept = context.kept.keep(request.parameters[0], plain_desc(geometry.weight),
                                         forward.weights_desc());
-    prepare_forward(forward, source, kept);
+    prepare_forward(forward, geometry, source, kept);
     if (!training()) return;
     memory_.backward_reads_input[0] = true;
     WorkspacePlan plan;
@@ -212,10 +233,14 @@ class Conv2d final : public CpuOp {
 
   void forward(const ForwardCall& call) override {
     const void* source = source_.run(context_.engine, call.inputs[0], call.workspace);
-    const void* weight = weight_->get(call.parameters[0], call.step.weights_version);
-    const void* bias = bias_ ? call.parameters[1] : nullptr;
+    const Weights weights = weights_of(call);
     void* result = result_.target(call.output, call.workspace);
-    forward_.run(context_.engine, {source, weight, bias, result, call.workspace + scratchpad_});
+    // The primitive adds to what is there already.
+    if (tail_.add && result != call.inputs[1]) {
+      add_.run(context_.engine, call.inputs[1], result, call.workspace);
+    }
+    forward_.run(context_.engine,
+                 {source, weights.weight, weights.bias, result, call.workspace + scratchpad_});
     result_.run(context_.engine, call.output, call.workspace);
   }
 
@@ -227,16 +252,45 @@ class Conv2d final : public CpuOp {
   std::string implementation() const override { return implementation_; }
 
  private:
-  void prepare_forward(const Forward::primitive_desc& desc, const Desc& source, const Desc& kept) {
+  struct Weights {
+    const void* weight;
+    const void* bias;
+  };
+
+  Weights weights_of(const ForwardCall& call) {
+    const std::int64_t version = call.step.weights_version;
+    if (folded_) {
+      folded_->update(call.parameters, call.running, version, call.workspace + fold_);
+      return {folded_->weight(), folded_->bias()};
+    }
+    return {weight_->get(call.parameters[0], version), bias_ ? call.parameters[1] : nullptr};
+  }
+
+  void prepare_forward(const Forward::primitive_desc& desc, const Geometry& geometry,
+                       const Desc& source, const Desc& kept) {
     WorkspacePlan plan;
     source_ = InputReorder(context_.engine, source, desc.src_desc(), plan);
     result_ = OutputReorder(context_.engine, desc.dst_desc(), desc_of(output_), plan);
-    weight_ = context_.weights.get(request_.parameters[0], kept, desc.weights_desc());
+    if (tail_.norm_epsilon) {
+      folded_ = context_.folded.get({request_.parameters[0], plain_desc(geometry.weight), kept,
+                                     desc.weights_desc(), geometry.bias[0], bias_},
+                                    *tail_.norm_epsilon);
+      fold_ = plan.add(folded_->workspace());
+    } else {
+      weight_ = context_.weights.get(request_.parameters[0], kept, desc.weights_desc());
+    }
+    if (tail_.add) {
+      const Desc& addend = desc_of(request_.inputs[1]);
+      add_ = Reorder(context_.engine, addend, desc.dst_desc(), plan);
+      memory_.forward_in_place =
+          same_memory(addend, desc.dst_desc()) && same_memory(addend, desc_of(output_));
+      memory_.in_place_input = 1;
+    }
     scratchpad_ = plan.add(desc.scratchpad_desc().get_size());
     forward_ = Call(context_.engine, Forward(desc),
                     {{DNNL_ARG_SRC, desc.src_desc()},
                      {DNNL_ARG_WEIGHTS, desc.weights_desc()},
-                     {DNNL_ARG_BIAS, bias_ ? desc.bias_desc() : no_desc()},
+                     {DNNL_ARG_BIAS, bias_ || folded_ ? desc.bias_desc() : no_desc()},
                      {DNNL_ARG_DST, desc.dst_desc()},
                      {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}});
     memory_.forward_workspace = plan.bytes();
@@ -290,11 +344,15 @@ class Conv2d final : public CpuOp {
   }
 
   bool bias_;
+  Conv2dTail tail_;
   std::string implementation_;
 
   InputReorder source_;
   OutputReorder result_;
   std::shared_ptr<PackedWeight> weight_;
+  std::shared_ptr<FoldedNorm> folded_;  // instead, where a norm is folded in
+  std::size_t fold_ = 0;
+  Reorder add_;
   Call forward_;
   std::size_t scratchpad_ = 0;
 
@@ -316,9 +374,9 @@ class Conv2d final : public CpuOp {
 std::unique_ptr<Op> make_conv2d(Context& context, const OpRequest& request,
                                 const Conv2dDesc& desc) {
   const Geometry geometry = geometry_of(request.inputs[0].shape, desc);
-  const Chooser chooser(context, geometry, desc.bias, request.mode == Mode::train);
+  const Chooser chooser(context, geometry, desc, request.mode == Mode::train);
   const auto forward = chooser.forward(desc_of(request.inputs[0]));
-  return std::make_unique<Conv2d>(context, request, geometry, desc.bias, chooser, forward);
+  return std::make_unique<Conv2d>(context, request, geometry, desc, chooser, forward);
 }
 
 }  // namespace annulus::cpu

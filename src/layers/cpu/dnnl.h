@@ -48,15 +48,22 @@ Blocking blocking_of(const Desc& desc);
 // Scratchpads are ours: part of an operation's workspace.
 dnnl::primitive_attr user_scratchpad();
 
-// A primitive descriptor of a forward operation: `args` as in 3.x, from the propagation kind on,
-// without the attributes.
+// A primitive descriptor of a forward operation: `args` as in 3.x, from the propagation kind on.
+template <class Primitive, class... Args>
+typename Primitive::primitive_desc forward_desc_with(const Engine& engine,
+                                                     const dnnl::primitive_attr& attributes,
+                                                     const Args&... args) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine.engine, args..., attributes};
+#else
+  return {typename Primitive::desc(args...), attributes, engine.engine};
+#endif
+}
+
+// The same without attributes of its own.
 template <class Primitive, class... Args>
 typename Primitive::primitive_desc forward_desc(const Engine& engine, const Args&... args) {
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine.engine, args..., user_scratchpad()};
-#else
-  return {typename Primitive::desc(args...), user_scratchpad(), engine.engine};
-#endif
+  return forward_desc_with<Primitive>(engine, user_scratchpad(), args...);
 }
 
 // The same of a backward operation, which is told the forward one it belongs to.
