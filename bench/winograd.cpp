@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where Winograd's convolutions are faster than the direct ones: what the rule in
-// src/layers/cpu/conv2d.cpp is made from.
+// Where Winograd's convolutions are faster than the direct ones: what the rules in
+// src/layers/cpu/conv2d.cpp (oneDNN's, AVX-512) and winograd_conv2d.cpp (own, AVX2) are made from.
 //   OMP_NUM_THREADS=2 bench_winograd [BATCH...]
+#include "layers/cpu/winograd.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -11,15 +13,20 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <omp.h>
 
+#include "core/buffer.h"
+#include "core/cpu/parallel.h"
 #include "layers/cpu/dnnl.h"
 
 namespace {
 
+using annulus::Buffer;
 using annulus::cpu::any_desc;
 using annulus::cpu::Desc;
 using annulus::cpu::Engine;
 using annulus::cpu::forward_desc;
+using annulus::cpu::WinogradShape;
 using dnnl::algorithm;
 
 struct Layer {
@@ -88,14 +95,13 @@ class Passes {
   dnnl::convolution_forward::primitive_desc forward_;
 };
 
-double seconds(Pass pass, const Engine& engine) {
-  dnnl::stream stream = engine.stream;
+template <class F>
+double seconds(const F& run) {
   constexpr int runs = 9;
   std::vector<double> times;
   for (int i = 0; i < runs + 2; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    pass.primitive.execute(stream, pass.args);
-    stream.wait();
+    run();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (i >= 2) times.push_back(took.count());
   }
@@ -103,13 +109,77 @@ double seconds(Pass pass, const Engine& engine) {
   return times[times.size() / 4];
 }
 
-std::string ratios(const Engine& engine, const Layer& layer) {
-  const Passes direct(engine, layer, algorithm::convolution_direct);
-  const Passes winograd(engine, layer, algorithm::convolution_winograd);
+double seconds(const Pass& pass, const Engine& engine) {
+  dnnl::stream stream = engine.stream;
+  return seconds([&] {
+    pass.primitive.execute(stream, pass.args);
+    stream.wait();
+  });
+}
+
+struct Times {
+  double forward = 0;
+  double data = 0;
+  double weights = 0;
+};
+
+Times of_onednn(const Engine& engine, const Layer& layer, algorithm algorithm) {
+  const Passes passes(engine, layer, algorithm);
+  return {seconds(passes.forward(), engine), seconds(passes.data(), engine),
+          seconds(passes.weights(), engine)};
+}
+
+// With the transform of the weights in each pass, as training does it.
+Times of_annulus(const Layer& layer) {
+  const WinogradShape shape{layer.batch, layer.in, layer.out, layer.extent, layer.extent, 8, 8};
+  const auto values = [](std::size_t bytes) {
+    Buffer buffer = Buffer::host(bytes);
+    std::fill_n(buffer.as<float>(), bytes / sizeof(float), 0.25F);
+    return buffer;
+  };
+  const auto floats = [&](std::int64_t channels) {
+    return values(static_cast<std::size_t>(layer.batch * channels * layer.extent * layer.extent) *
+                  sizeof(float));
+  };
+  const Buffer source = floats(layer.in);
+  const Buffer result = floats(layer.out);
+  const Buffer weight = values(static_cast<std::size_t>(9 * layer.in * layer.out) * sizeof(float));
+  const Buffer transformed = values(winograd_weight_bytes(shape));
+  const int threads = annulus::parallel_threads();
+  const Buffer workspace = values(
+      std::max({winograd_workspace(shape, threads), winograd_workspace(shape.transposed(), threads),
+                winograd_gradient_workspace(shape)}));
+  auto* const scratch = workspace.as<std::byte>();
+  const auto convolve = [&](const WinogradShape& s, const Buffer& from, const Buffer& to) {
+    winograd_convolve(s, from.as<float>(), transformed.as<float>(), {}, to.as<float>(), scratch);
+  };
+  return {seconds([&] {
+            winograd_transform_weight(shape, weight.as<float>(), transformed.as<float>());
+            convolve(shape, source, result);
+          }),
+          seconds([&] {
+            winograd_transform_flipped(shape, weight.as<float>(), transformed.as<float>());
+            convolve(shape.transposed(), result, source);
+          }),
+          seconds([&] {
+            winograd_weight_gradient(shape, source.as<float>(), result.as<float>(),
+                                     weight.as<float>(), scratch);
+          })};
+}
+
+bool is_offered(const Engine& engine) {
+  try {
+    const Passes passes(engine, {1, 64, 64, 16}, algorithm::convolution_winograd);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+std::string ratios(const Times& direct, const Times& winograd) {
   return fmt::format("forward {:.2f}  data {:.2f}  weights {:.2f}",
-                     seconds(direct.forward(), engine) / seconds(winograd.forward(), engine),
-                     seconds(direct.data(), engine) / seconds(winograd.data(), engine),
-                     seconds(direct.weights(), engine) / seconds(winograd.weights(), engine));
+                     direct.forward / winograd.forward, direct.data / winograd.data,
+                     direct.weights / winograd.weights);
 }
 
 }  // namespace
@@ -119,7 +189,11 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> batches;
   for (int i = 1; i < argc; ++i) batches.push_back(std::atoll(argv[i]));
   if (batches.empty()) batches = {2, 8, 16, 64};
-  std::puts("time of the direct form / time of Winograd's");
+  annulus::set_parallel_threads(omp_get_max_threads());
+  const bool onednn = is_offered(engine);
+  std::puts(fmt::format("time of oneDNN's direct form / time of {} Winograd's",
+                        onednn ? "its" : "annulus's own")
+                .c_str());
   for (const std::int64_t batch : batches) {
     for (const auto& [channels, extent] : {std::pair<std::int64_t, std::int64_t>{16, 32},
                                            {32, 16},
@@ -130,17 +204,15 @@ int main(int argc, char** argv) {
                                            {128, 28},
                                            {256, 14},
                                            {512, 7}}) {
-      try {
-        const std::string text = ratios(engine, {batch, channels, channels, extent});
-        std::puts(fmt::format("batch {:>3}  {:>3} channels {:>2}x{:<2} {:>5} tiles  {}", batch,
-                              channels, extent, extent,
-                              batch * ((extent + 3) / 4) * ((extent + 3) / 4), text)
-                      .c_str());
-      } catch (const dnnl::error& error) {
-        std::puts(
-            fmt::format("batch {} {}x{}: {}", batch, channels, extent, error.message).c_str());
-        return 1;
-      }
+      const Layer layer{batch, channels, channels, extent};
+      const Times direct = of_onednn(engine, layer, algorithm::convolution_direct);
+      const Times winograd =
+          onednn ? of_onednn(engine, layer, algorithm::convolution_winograd) : of_annulus(layer);
+      std::puts(fmt::format("batch {:>3}  {:>3} channels {:>2}x{:<2} {:>5} tiles  {}", batch,
+                            channels, extent, extent,
+                            batch * ((extent + 3) / 4) * ((extent + 3) / 4),
+                            ratios(direct, winograd))
+                    .c_str());
     }
   }
   return 0;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step loop allocates nothing: a whole program of its own, alone and under mpirun, whose malloc
-// notes who asks for memory.
+// The step loop makes nothing new: no memory, no page of it, no primitive, no reorder beyond those
+// of every step. A whole program of its own, alone and under mpirun, that stands in front of malloc
+// and of oneDNN.
 #include <cstdio>
 #include <map>
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include "comm/job.h"
 #include "config/config.h"
 #include "io/data_file.h"
+#include "support/dnnl_calls.h"
 #include "support/process.h"
 #include "support/process_allocations.h"
 #include "train/session.h"
@@ -16,8 +19,9 @@
 namespace annulus::testing {
 namespace {
 
-constexpr std::int64_t warmup_steps = 6;
-constexpr std::int64_t counted_steps = 20;
+constexpr std::int64_t period = 4;  // steps an epoch: batches of 14, 14, 14 and 8
+constexpr std::int64_t warmup_steps = 2 * period;
+constexpr std::int64_t counted_steps = 5 * period;
 constexpr std::size_t largest_allowed = 4096;  // bytes, of anybody
 
 const char* const config_text = R"(
@@ -53,7 +57,25 @@ layers = [
 ]
 )";
 
-std::vector<Allocation> allocations_of_steps(Communicator& comm, const std::string& file) {
+// What some steps have made.
+struct Work {
+  std::vector<Allocation> allocations;
+  DnnlCalls dnnl;
+  std::int64_t page_faults = 0;
+};
+
+DnnlCalls operator-(const DnnlCalls& a, const DnnlCalls& b) {
+  return {a.created - b.created, a.executed - b.executed, a.reorders - b.reorders};
+}
+
+// Pages that this process touched for the first time.
+std::int64_t page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+Work work_of_steps(Communicator& comm, const std::string& file) {
   std::string text = config_text;
   text.replace(text.find("FILE"), 4, file);
   RunSpec spec;
@@ -68,11 +90,29 @@ std::vector<Allocation> allocations_of_steps(Communicator& comm, const std::stri
   const RunPlan plan = plan_run(spec, graph, config, data.train->size());
   Session session(spec, graph, std::move(data), plan, comm, *device, progress);
   session.start_at(0);
-  for (std::int64_t i = 0; i < warmup_steps; ++i) session.step().run(i, i, false);
+  std::int64_t next = 0;
+  const auto run = [&](std::int64_t steps) {
+    const DnnlCalls before = dnnl_calls();
+    for (const std::int64_t end = next + steps; next < end; ++next) {
+      session.step().run(next, next, false);
+    }
+    return dnnl_calls() - before;
+  };
+  run(warmup_steps - period);
+  const DnnlCalls planned = run(period);
+  Work work;
   start_noting();
-  for (std::int64_t i = warmup_steps; i < warmup_steps + counted_steps; ++i)
-    session.step().run(i, i, false);
-  return stop_noting();
+  const std::int64_t faults_before = page_faults();
+  work.dnnl = run(counted_steps);
+  work.page_faults = page_faults() - faults_before;
+  work.allocations = stop_noting();
+  // Beyond what every epoch does.
+  work.dnnl.executed -= counted_steps / period * planned.executed;
+  work.dnnl.reorders -= counted_steps / period * planned.reorders;
+  std::puts(fmt::format("rank {}: {} primitives an epoch, {} of them reorders", comm.rank(),
+                        planned.executed, planned.reorders)
+                .c_str());
+  return work;
 }
 
 // Libraries whose allocations are theirs. The C++ library allocates for whoever calls it, so it
@@ -111,10 +151,17 @@ int run_test() {
   data.classes = 5;
   data.storage = Storage::compressed;
   write_synthetic_file(data, directory / "data.h5");
-  const int faults = count_faults(allocations_of_steps(*comm, directory / "data.h5"), comm->rank());
+  const Work work = work_of_steps(*comm, directory / "data.h5");
+  const int allocations = count_faults(work.allocations, comm->rank());
   std::puts(
-      fmt::format("rank {}: {} allocations that should not be", comm->rank(), faults).c_str());
-  return faults == 0 ? 0 : 1;
+      fmt::format("rank {}, in {} steps: {} allocations that should not be, {} page faults, {} "
+                  "primitives created, {} executed and {} reorders beyond the plan",
+                  comm->rank(), counted_steps, allocations, work.page_faults, work.dnnl.created,
+                  work.dnnl.executed, work.dnnl.reorders)
+          .c_str());
+  const bool clean = allocations == 0 && work.page_faults == 0 && work.dnnl.created == 0 &&
+                     work.dnnl.executed == 0 && work.dnnl.reorders == 0;
+  return clean ? 0 : 1;
 }
 
 }  // namespace

@@ -106,6 +106,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 namespace annulus::testing {
 
 void start_noting() {
+  notes.fill({});  // so that noting does not touch pages for the first time
   noted = 0;
   noting = true;
 }

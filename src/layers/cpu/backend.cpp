@@ -73,7 +73,9 @@ class CpuBackend final : public Backend {
   void fill(std::byte* memory, std::size_t bytes, std::uint32_t pattern) override {
     cpu::fill(memory, bytes, pattern);
   }
-  std::size_t bytes() const override { return context_.weights.bytes() + context_.folded.bytes(); }
+  std::size_t bytes() const override {
+    return context_.weights.bytes() + context_.folded.bytes() + context_.transformed.bytes();
+  }
 
   void choose_parameter_layouts(bool choose) override { context_.kept.choose(choose); }
   const ParameterLayout* parameter_layout(int parameter) const override {

@@ -5,6 +5,7 @@
 
 #include "core/cpu/parallel.h"
 #include "layers/cpu/batch_norm_kernels.h"
+#include "layers/cpu/lanes.h"
 #include "layers/cpu/make_ops.h"
 
 namespace annulus::cpu {
@@ -21,6 +22,9 @@ ChannelView batch_view(const ValueType& value) {
   return view;
 }
 
+// Outputs that no cache keeps until the next layer reads them.
+constexpr std::size_t beyond_caches = std::size_t{16} << 20;
+
 class BatchNorm final : public CpuOp {
  public:
   BatchNorm(Context& context, const OpRequest& request, const BatchNormDesc& desc)
@@ -29,7 +33,8 @@ class BatchNorm final : public CpuOp {
         view_(batch_view(output_)),
         mask_(!desc.relu ? Mask::none
               : desc.add ? Mask::output
-                         : Mask::input) {
+                         : Mask::input),
+        streams_(training() && output_.bytes() >= beyond_caches) {
     const auto channels = static_cast<std::size_t>(view_.channels);
     const auto planes = static_cast<std::size_t>(view_.images * view_.groups);
     WorkspacePlan forward;
@@ -109,6 +114,7 @@ class BatchNorm final : public CpuOp {
           finish(group);
           for (std::int64_t image = images; image-- > 0;) apply(group, image);
         }
+        fence_stores();
       });
       return;
     }
@@ -121,6 +127,7 @@ class BatchNorm final : public CpuOp {
   void for_each_plane(const F& f) const {
     parallel_for(view_.groups * view_.images, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) f(i / view_.images, i % view_.images);
+      fence_stores();
     });
   }
 
@@ -154,7 +161,7 @@ class BatchNorm final : public CpuOp {
     const std::int64_t offset = view_.offset(image, group);
     normalize_plane(call.inputs[0] + offset, add == nullptr ? nullptr : add + offset,
                     call.output + offset, rows_of(view_, group),
-                    norm(call.parameters, mean, inverse, group), desc_.relu);
+                    norm(call.parameters, mean, inverse, group), desc_.relu, streams_);
   }
 
   void finish_statistics(const ForwardCall& call, const Moments* moments, float* mean,
@@ -233,6 +240,7 @@ class BatchNorm final : public CpuOp {
   BatchNormDesc desc_;
   ChannelView view_;
   Mask mask_;
+  bool streams_;
   InputReorder add_;
   OutputReorder masked_;
   std::size_t moments_ = 0;

@@ -2,6 +2,7 @@
 #include "layers/cpu/batch_norm_kernels.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
 #include "layers/cpu/lanes.h"
@@ -51,7 +52,24 @@ Moments rows_moments(const float* x, const Rows& rows) {
   return total;
 }
 
-template <int L, bool add, bool relu>
+// Whether rows of `to` can be streamed: whole registers at whole multiples of them.
+template <int L>
+bool can_stream(const float* to, const Rows& rows) {
+  constexpr std::uintptr_t bytes = 32;
+  return (L == 8 || L == 16) && reinterpret_cast<std::uintptr_t>(to) % bytes == 0 &&
+         rows.stride % (bytes / sizeof(float)) == 0;
+}
+
+template <bool streams, int L>
+void put(const Lanes<L>& values, float* to, int lanes) {
+  if constexpr (streams && (L == 8 || L == 16)) {
+    values.stream(to);
+  } else {
+    values.store(to, lanes);
+  }
+}
+
+template <int L, bool add, bool relu, bool streams>
 void normalize_rows(const float* x, const float* z, float* y, const Rows& rows,
                     const LaneNorm& norm) {
   const auto mean = Lanes<L>::of(norm.mean);
@@ -62,7 +80,7 @@ void normalize_rows(const float* x, const float* z, float* y, const Rows& rows,
     auto v = (Lanes<L>::load(x + i, rows.lanes) - mean) * factor + shift;
     if constexpr (add) v += Lanes<L>::load(z + i, rows.lanes);
     if constexpr (relu) v = v.clipped();
-    v.store(y + i, rows.lanes);
+    put<streams>(v, y + i, rows.lanes);
   }
 }
 
@@ -179,14 +197,16 @@ Moments plane_moments(const float* input, const PlaneRows& rows) {
 }
 
 void normalize_plane(const float* input, const float* add, float* output, const PlaneRows& rows,
-                     const LaneNorm& norm, bool relu) {
+                     const LaneNorm& norm, bool relu, bool streams) {
   for (const Rows& piece : rows) {
     const float* z = add == nullptr ? nullptr : add + piece.offset;
+    float* const y = output + piece.offset;
     with_lanes(piece.lanes, [&](auto l) {
       with_flag(add != nullptr, [&](auto adds) {
         with_flag(relu, [&](auto clips) {
-          normalize_rows<l(), adds(), clips()>(input + piece.offset, z, output + piece.offset,
-                                               piece, norm);
+          with_flag(streams && can_stream<l()>(y, piece), [&](auto past) {
+            normalize_rows<l(), adds(), clips(), past()>(input + piece.offset, z, y, piece, norm);
+          });
         });
       });
     });

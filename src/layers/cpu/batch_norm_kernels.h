@@ -32,9 +32,10 @@ struct LaneNorm {
   LaneValues shift{};
 };
 
-// `add` may be null. `output` may be `input` or `add`.
+// `add` may be null. `output` may be `input` or `add`. `streams`: the output is too large to be
+// found in the cache again, and goes past it where it can.
 void normalize_plane(const float* input, const float* add, float* output, const PlaneRows& rows,
-                     const LaneNorm& norm, bool relu);
+                     const LaneNorm& norm, bool relu, bool streams);
 
 // What tells where the ReLU let values pass: nothing to tell, the input and the norm, or the
 // output.

@@ -9,6 +9,7 @@
 #include "layers/cpu/kept_parameters.h"
 #include "layers/cpu/layout.h"
 #include "layers/cpu/reorder.h"
+#include "layers/cpu/transformed_weight.h"
 #include "layers/cpu/weights.h"
 #include "layers/ops.h"
 
@@ -20,6 +21,7 @@ struct Context {
   Engine engine;
   WeightCache weights{engine};
   FoldedCache folded{engine};
+  TransformedCache transformed;
   KeptParameters kept{engine};
 };
 

@@ -373,6 +373,7 @@ class Conv2d final : public CpuOp {
 
 std::unique_ptr<Op> make_conv2d(Context& context, const OpRequest& request,
                                 const Conv2dDesc& desc) {
+  if (auto own = make_winograd_conv2d(context, request, desc)) return own;
   const Geometry geometry = geometry_of(request.inputs[0].shape, desc);
   const Chooser chooser(context, geometry, desc, request.mode == Mode::train);
   const auto forward = chooser.forward(desc_of(request.inputs[0]));

@@ -10,6 +10,9 @@
 namespace annulus::cpu {
 
 std::unique_ptr<Op> make_conv2d(Context& context, const OpRequest& request, const Conv2dDesc& desc);
+// Null where the convolution is none that annulus does by itself. winograd_conv2d.cpp
+std::unique_ptr<Op> make_winograd_conv2d(Context& context, const OpRequest& request,
+                                         const Conv2dDesc& desc);
 std::unique_ptr<Op> make_linear(Context& context, const OpRequest& request, const LinearDesc& desc);
 std::unique_ptr<Op> make_batch_norm(Context& context, const OpRequest& request,
                                     const BatchNormDesc& desc);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cpu/parallel.h"
+#include "layers/cpu/lanes.h"
 #include "layers/cpu/make_ops.h"
 
 namespace annulus::cpu {
@@ -65,34 +66,19 @@ struct Pooling {
 // `where` gets the index of the maximum in the whole window, row by row; null: not wanted.
 template <int L, class Index>
 void max_plane(const Pooling& pool, const float* x, float* y, Index* where, int lanes) {
-  const int n = L == 0 ? lanes : L;
   pool.for_each_output([&](const Window& rows, const Window& columns, std::int64_t offset) {
-    float best[max_lanes];
-    std::int32_t index[max_lanes];
-    const float* start = x + pool.in(rows.begin, columns.begin);
     const auto index_of = [&](std::int64_t h, std::int64_t w) {
       return static_cast<std::int32_t>((h - rows.first) * pool.desc.kernel.w + w - columns.first);
     };
-    for (int l = 0; l < n; ++l) {
-      best[l] = start[l];
-      index[l] = index_of(rows.begin, columns.begin);
-    }
+    auto best = Lanes<L>::load(x + pool.in(rows.begin, columns.begin), lanes);
+    typename Lanes<L>::Indices index(index_of(rows.begin, columns.begin));
     for (std::int64_t h = rows.begin; h < rows.end; ++h) {
       for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-        const float* from = x + pool.in(h, w);
-        const std::int32_t here = index_of(h, w);
-        for (int l = 0; l < n; ++l) {
-          const float v = from[l];
-          // Not (v <= best) lets a NaN in, and best == best keeps it there.
-          const bool take = !(v <= best[l]) && best[l] == best[l];
-          best[l] = take ? v : best[l];
-          index[l] = take ? here : index[l];
-        }
+        best.take_greater(Lanes<L>::load(x + pool.in(h, w), lanes), index, index_of(h, w));
       }
     }
-    for (int l = 0; l < n; ++l) y[offset + l] = best[l];
-    if (where == nullptr) return;
-    for (int l = 0; l < n; ++l) where[offset + l] = static_cast<Index>(index[l]);
+    best.store(y + offset, lanes);
+    if (where != nullptr) index.store(where + offset, lanes);
   });
 }
 
