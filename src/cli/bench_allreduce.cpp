@@ -40,7 +40,8 @@ float element_of(int rank, std::int64_t index, std::int64_t step) {
 
 float sum_of(int ranks, std::int64_t index, std::int64_t step) {
   const std::int64_t own = (index + 7 * step) % 32;
-  return static_cast<float>(own * ranks + std::int64_t{ranks} * (ranks - 1) / 2);
+  const std::int64_t of_ranks = std::int64_t{ranks} * (ranks - 1) / 2;  // 0 + 1 + ...
+  return static_cast<float>(own * ranks + of_ranks);
 }
 
 // One sum of a buffer that this rank fills, and the time from when all are ready.

@@ -57,6 +57,16 @@ class Group {
   // Makes every wait that is under way, and every later one, fail.
   void cancel() { cancelled_ = true; }
 
+  // Does f(); its errors get this rank and its host.
+  template <class F>
+  void with_origin(F&& f) const {
+    try {
+      f();
+    } catch (Error& error) {
+      error.on(roster_.rank, roster_.host_of(roster_.rank));
+      throw;
+    }
+  }
   // From the trainer's thread: does `job` on the communication thread. Errors get rank and host.
   template <class F>
   void run(F&& job) {
@@ -69,6 +79,8 @@ class Group {
   void wait_for_job() {
     with_origin([&] { worker_->wait(timeout_); });
   }
+  // Whether waits can succeed at all. From the trainer's thread while no job runs.
+  bool usable() const { return !broken_ && !cancelled_; }
   const std::shared_ptr<Worker>& worker() const { return worker_; }
   bool has_transport() const { return transport_ != nullptr; }
   Transport& transport() { return *transport_; }
@@ -128,15 +140,6 @@ class Group {
   }
 
  private:
-  template <class F>
-  void with_origin(F&& f) const {
-    try {
-      f();
-    } catch (Error& error) {
-      error.on(roster_.rank, roster_.host_of(roster_.rank));
-      throw;
-    }
-  }
   // Proves to be alive, lets messages make progress, and throws where waiting is pointless.
   void look_around();
   [[noreturn]] void fail_late(const Task& task, const std::string& missing) const;

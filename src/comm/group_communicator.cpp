@@ -35,15 +35,18 @@ void require_slices(const TensorView& slice, const TensorView& whole, int size) 
 }
 
 // The tree over ranks themselves, a leaf each.
+SumOrder order_of_all(int size) {
+  std::vector<Partial> leaves;
+  for (int member = 0; member < size; ++member) leaves.push_back({member, {member, member + 1}});
+  return {leaves, size};
+}
+
 Exchange exchange_of_all(Group& group) {
   const int size = group.roster().size();
   std::vector<int> members(static_cast<std::size_t>(size));
   std::iota(members.begin(), members.end(), 0);
-  std::vector<Partial> leaves;
-  leaves.reserve(members.size());
-  for (const int member : members) leaves.push_back({member, {member, member + 1}});
   const bool pairs = std::has_single_bit(static_cast<unsigned>(size));
-  return {group, std::move(members), group.roster().rank, {leaves, size}, pairs};
+  return {group, std::move(members), group.roster().rank, order_of_all(size), pairs};
 }
 
 }  // namespace
@@ -51,7 +54,9 @@ Exchange exchange_of_all(Group& group) {
 GroupCommunicator::GroupCommunicator(std::shared_ptr<Group> group) : group_(std::move(group)) {
   if (size() == 1) return;
   meeting_ = std::make_unique<Meeting>(*group_);
+  order_ = order_of_all(size());
   exchange_ = std::make_unique<Exchange>(exchange_of_all(*group_));
+  inputs_.resize(static_cast<std::size_t>(size()));
   group_->run([&] {
     group_->progress().enter(Phase::segments);
     meeting_->connect(group_->task("the start of the ranks"));
@@ -60,19 +65,33 @@ GroupCommunicator::GroupCommunicator(std::shared_ptr<Group> group) : group_(std:
 
 template <class Move>
 void GroupCommunicator::collective(const Signature& signature, Move&& move) {
+  if (one_node()) meeting_->meet_in_node(signature);
   group_->run([&] {
     const Task task = group_->task(name(signature.call));
-    meeting_->meet(task, signature);
+    if (!one_node()) meeting_->meet(task, signature);
     move(task);
   });
+}
+
+void GroupCommunicator::combine_in_node(const Arithmetic& arithmetic, std::span<std::byte> data) {
+  for (int local = 0; local < size(); ++local) {
+    inputs_[static_cast<std::size_t>(local)] = meeting_->data_of(local);
+  }
+  order_.run(arithmetic, inputs_, data.data(),
+             static_cast<std::int64_t>(data.size()) / arithmetic.element);
 }
 
 void GroupCommunicator::all_reduce(const TensorView& data, ReduceOp op) {
   const Arithmetic arithmetic = arithmetic_of(data.dtype, op);
   const auto bytes = bytes_of(data);
   if (size() == 1) return;
-  collective(signature_of(Call::all_reduce, data, static_cast<std::uint32_t>(op)),
-             [&](const Task& task) { exchange_->all_reduce(task, arithmetic, bytes); });
+  const Signature signature = signature_of(Call::all_reduce, data, static_cast<std::uint32_t>(op));
+  if (one_node() && bytes.size() <= Meeting::most_bytes) {
+    meeting_->meet_in_node(signature, bytes);
+    combine_in_node(arithmetic, bytes);
+    return;
+  }
+  collective(signature, [&](const Task& task) { exchange_->all_reduce(task, arithmetic, bytes); });
 }
 
 void GroupCommunicator::reduce_scatter(const TensorView& data, const TensorView& slice) {
@@ -110,6 +129,7 @@ void GroupCommunicator::broadcast(const TensorView& data, int root) {
 
 void GroupCommunicator::barrier() {
   if (size() == 1) return;
+  if (one_node()) return meeting_->meet_in_node({Call::barrier});
   collective({Call::barrier}, [](const Task&) {});
 }
 

@@ -42,13 +42,18 @@ class GroupCommunicator final : public Communicator {
 
  private:
   const Roster& roster() const { return group_->roster(); }
-  // Meets all ranks on the communication thread, then does `move(task)` there.
+  // Meets all ranks, then does `move(task)` on the communication thread.
   template <class Move>
   void collective(const Signature& signature, Move&& move);
+  bool one_node() const { return roster().nodes() == 1; }
+  // What all ranks of one node have brought to their meeting becomes one.
+  void combine_in_node(const Arithmetic& arithmetic, std::span<std::byte> data);
 
   std::shared_ptr<Group> group_;
   std::unique_ptr<Meeting> meeting_;
+  SumOrder order_;  // the tree over all ranks, a leaf each
   std::unique_ptr<Exchange> exchange_;
+  std::vector<const std::byte*> inputs_;
 };
 
 }  // namespace annulus

@@ -39,6 +39,9 @@ std::string to_string(const Signature& signature);
 // So whoever is late is named exactly in the node, and by its node's first rank elsewhere.
 class Meeting {
  public:
+  // Bytes that a rank can bring along for its neighbours.
+  static constexpr std::size_t most_bytes = 4096;
+
   explicit Meeting(Group& group);
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -46,15 +49,28 @@ class Meeting {
   // Collective, on the communication thread; before it nobody can meet.
   void connect(const Task& task);
 
-  // Error (bug) on all ranks, with two of the calls, where not all are equal.
+  // Error (bug) on all ranks, with two of the calls, where not all are equal. On the communication
+  // thread.
   void meet(const Task& task, const Signature& mine);
+  // The same from the trainer's thread, where all ranks are on one node: whoever comes at about the
+  // same time as the others waits for no other thread. The neighbours can read `data`.
+  void meet_in_node(const Signature& mine, std::span<const std::byte> data = {});
+  // What a neighbour brought along to the last meeting, of as many bytes as its call was for; stays
+  // until the next one.
+  const std::byte* data_of(int local_rank) const;
   // Whether no other rank of the node has asked before. From any thread.
   bool first_to_fail();
 
  private:
+  struct Slot;
   struct Board;
   struct Verdict;
   Board& board(int local_rank) const;
+  Slot& slot(int local_rank) const;
+  void enter(const Signature& mine, std::span<const std::byte> data);
+  bool all_come_soon() const;
+  bool all_call_the_same() const;
+  void require_same(const Verdict& verdict) const;
   Verdict compare_in_node() const;
   void compare_across(const Task& task, Verdict& verdict);
   void lead(const Task& task);
@@ -62,6 +78,7 @@ class Meeting {
 
   Group& group_;
   std::unique_ptr<Segment> segment_;
+  bool crowded_;  // more ranks than cores: whoever waits is in the way
   std::uint32_t count_ = 0;
 };
 

@@ -53,14 +53,15 @@ void add_to(float* sum, const float* more, std::int64_t count) {
 struct WindowReducer::Flags {
   alignas(64) Word ready;     // its gradients lie in its window
   alignas(64) Word reduced;   // its slice is the sum over all ranks
-  alignas(64) Word consumed;  // it has copied all slices
+  alignas(64) Word consumed;  // it needs no other window any more
 };
 
 WindowReducer::WindowReducer(std::shared_ptr<Group> group, const ReducerLayout& layout)
     : group_(std::move(group)),
       buckets_(plan_buckets(layout.tensors, layout.tail, layout.bucket_bytes, layout.last_bytes)),
       layout_hash_(hash_of_layout(layout)),
-      solo_(group_->roster().size() == 1) {
+      solo_(group_->roster().size() == 1),
+      one_node_(group_->roster().nodes() == 1) {
   const Roster& roster = group_->roster();
   require(roster.consecutive(), ErrorKind::bug, "the ranks of a node are not consecutive");
   leaders_ = !roster.even();
@@ -228,7 +229,7 @@ void WindowReducer::reduce_all() {
     reduce(b, sequence);
   }
   group_->progress().bucket = -1;
-  // The caller may change its window only when nobody reads it any more.
+  // The caller may use its window only when nobody reads or writes it any more.
   group_->wait_for_node(group_->task("end of the gradient sum"),
                         first_ + static_cast<std::uint32_t>(buckets_.size()),
                         [&](int local) -> Word& { return flags(local).consumed; });
@@ -242,6 +243,11 @@ void WindowReducer::reduce(std::size_t number, std::uint32_t sequence) {
   mine.ready.store(sequence);
   group_->wait_for_node(task, sequence, [&](int local) -> Word& { return flags(local).ready; });
   const Bucket slice = slice_of(bucket, group_->roster().local_rank());
+  if (one_node_) {
+    sum_into_all_windows(slice);
+    mine.consumed.store(sequence);
+    return;
+  }
   sum_in_node(slice);
   if (across_) {
     const std::span<float> part(level(0) + slice.begin, static_cast<std::size_t>(slice.count()));
@@ -272,6 +278,20 @@ void WindowReducer::sum_in_node(const Bucket& slice) {
         reinterpret_cast<const std::byte*>(window(local) + slice.begin);
   }
   in_node_.run(float_sum(), inputs_, reinterpret_cast<std::byte*>(to), slice.count());
+}
+
+void WindowReducer::sum_into_all_windows(const Bucket& slice) {
+  constexpr std::int64_t block = 2048;
+  const int size = group_->roster().local_size();
+  const int me = group_->roster().local_rank();
+  for (std::int64_t i = slice.begin; i < slice.end; i += block) {
+    const Bucket part{i, std::min(i + block, slice.end)};
+    sum_in_node(part);
+    for (int step = 1; step < size; ++step) {
+      std::memcpy(window((me + step) % size) + part.begin, level(0) + part.begin,
+                  static_cast<std::size_t>(part.count()) * sizeof(float));
+    }
+  }
 }
 
 void WindowReducer::copy_slices(const Task& task, const Bucket& bucket, std::uint32_t sequence) {

@@ -16,7 +16,8 @@ namespace annulus {
 // communication thread: each local rank sums its slice of the bucket over its neighbours' windows;
 // ranks with the same local number combine that slice across nodes; everybody copies the finished
 // slices. Where nodes have different numbers of ranks, the node's first rank takes the whole bucket
-// for its slice.
+// for its slice. On a single node there is one move: each rank sums its slice, which no other rank
+// touches meanwhile, and writes it into all windows while it is in the cache.
 class WindowReducer final : public GradientReducer {
  public:
   // From the trainer's thread: reserves the memory. Error (resource).
@@ -59,6 +60,7 @@ class WindowReducer final : public GradientReducer {
   void reduce(std::size_t number, std::uint32_t sequence);
   void merge_last_shard(const Bucket& bucket);
   void sum_in_node(const Bucket& slice);
+  void sum_into_all_windows(const Bucket& slice);
   void copy_slices(const Task& task, const Bucket& bucket, std::uint32_t sequence);
   Bucket slice_of(const Bucket& bucket, int local_rank) const;
   Flags& flags(int local_rank) const;
@@ -71,6 +73,7 @@ class WindowReducer final : public GradientReducer {
   std::int64_t elements_ = 0;
   Span64 shards_;  // of this rank
   bool solo_;
+  bool one_node_;
   bool leaders_;  // nodes differ: their first ranks do it all
   SumOrder in_node_;
   std::unique_ptr<Exchange> across_;  // where this rank has a part in it

@@ -18,8 +18,12 @@ Worker::~Worker() {
   }
 }
 
-void Worker::post(Job job) {
+void Worker::require_idle() const {
   require(state_->done.load() == count_, ErrorKind::bug, "the communication thread is busy");
+}
+
+void Worker::post(Job job) {
+  require_idle();
   state_->job = job;
   state_->posted.store(++count_);
 }

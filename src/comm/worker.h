@@ -38,6 +38,8 @@ class Worker {
     wait(silence);
   }
 
+  // Error (bug) while a job is under way.
+  void require_idle() const;
   // Whether wait() has given up: no more jobs can be done.
   bool stuck() const { return stuck_; }
 
