@@ -229,6 +229,26 @@ TEST_CASE("bench layers: every layer both ways, and shares that add up to the st
   }
 }
 
+TEST_CASE("bench data: what is read, how, and at which rates") {
+  const Finished finished = call({"bench", "data", source_path("configs/digits.toml"), "--seconds",
+                                  "0.05", "--json", "--set", "data.train.shuffle=true"});
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  const json found = json::parse(finished.out);
+  CHECK(found["file"].get<std::string>().ends_with("data/digits.h5"));
+  CHECK(found["batch"] == 64);
+  CHECK(found["sample_bytes"] == 64);
+  CHECK(found["reads_by"] == "offsets");
+  CHECK(found["bytes_per_s"].get<double>() ==
+        doctest::Approx(64 * found["samples_per_s"].get<double>()));
+  CHECK(found["loader_samples_per_s"].get<double>() > 0);
+  const Finished none = call({"bench", "data", source_path("configs/imagenet_resnet50.toml"),
+                              "--set", "data.synthetic=true"});
+  CHECK(none.code == 2);
+  CHECK(none.err.find("nothing to read") != std::string::npos);
+  CHECK(call({"bench", "data", source_path("configs/digits.toml"), "--seconds", "0"}).code == 2);
+}
+
 TEST_CASE("bench infer: throughput and latency that fit together, on 1 and 2 ranks") {
   for (int ranks : {1, 2}) {
     CAPTURE(ranks);

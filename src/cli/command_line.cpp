@@ -121,6 +121,18 @@ void add_allreduce(CLI::App& bench, int& code) {
   app->add_flag("--json", options->json, "print one JSON object a size on standard output");
 }
 
+void add_bench_data(CLI::App& bench, int& code) {
+  auto [app, options] = command<BenchDataOptions>(
+      bench, "data", "rate of reading the training data, as stored and through the loader",
+      "annulus bench data configs/imagenet_resnet50.toml --set data.train.workers=2",
+      run_bench_data, code);
+  add_config(app, options);
+  app->add_option("--seconds", options->seconds, "time of each of the two measurements")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+  add_json(app, &options->json);
+}
+
 void add_bench(CLI::App& root, int& code) {
   CLI::App* bench = root.add_subcommand("bench", "measurements");
   bench->require_subcommand(1);
@@ -146,6 +158,7 @@ void add_bench(CLI::App& root, int& code) {
       "batch.global=16 --steps 5",
       run_bench_layers);
   add_allreduce(*bench, code);
+  add_bench_data(*bench, code);
 }
 
 void add_data(CLI::App& root, int& code) {

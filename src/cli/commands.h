@@ -12,6 +12,7 @@ int run_infer(const InferOptions& options);
 int run_check(const CheckOptions& options);
 int run_keys();  // all keys of the config, one a line
 int run_bench_step(const BenchStepOptions& options);
+int run_bench_data(const BenchDataOptions& options);
 int run_bench_infer(const BenchStepOptions& options);
 int run_bench_layers(const BenchStepOptions& options);
 int run_bench_allreduce(const AllreduceOptions& options);

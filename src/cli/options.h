@@ -43,6 +43,11 @@ struct BenchStepOptions : ConfigOptions {
   bool json = false;
 };
 
+struct BenchDataOptions : ConfigOptions {
+  double seconds = 1;
+  bool json = false;
+};
+
 struct AllreduceOptions {
   std::string bytes = "1K,4K,16K,64K,256K,1M,4M,16M,64M,128M";
   std::int64_t steps = 20;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "io/hdf5.h"
+#include "io/hdf5_chunks.h"
 #include "io/hdf5_list.h"
 
 namespace annulus {
@@ -74,6 +75,7 @@ struct Hdf5Source::State {
   // Where the rows lie in `direct`, which is open if they may be read past the library.
   Descriptor direct;
   std::int64_t offset = 0;
+  std::optional<hdf5::Chunks> chunks;  // instead, where they lie in chunks
 
   std::string title() const { return fmt::format("data set '{}' of '{}'", dataset, file); }
 
@@ -156,33 +158,57 @@ struct Hdf5Source::State {
     }
   }
 
-  // Contiguous data of known place and without filters. Through an external link the place is in
-  // another file than the one that was opened.
+  // Data of known place and without filters: contiguous, or in chunks of whole rows. Through an
+  // external link the place is in another file than the one that was opened.
   void find_direct() {
     const hdf5::Handle creation(H5Dget_create_plist(dataset_id.get()), H5Pclose);
-    if (H5Pget_layout(creation.get()) != H5D_CONTIGUOUS) return;
     if (H5Pget_external_count(creation.get()) != 0) return;
-    const haddr_t place = H5Dget_offset(dataset_id.get());
-    if (place == HADDR_UNDEF) return;
+    const bool contiguous = H5Pget_layout(creation.get()) == H5D_CONTIGUOUS;
+    const haddr_t place = contiguous ? H5Dget_offset(dataset_id.get()) : HADDR_UNDEF;
+    if (contiguous && place == HADDR_UNDEF) return;
+    chunks = hdf5::Chunks::of(dataset_id.get(), shape, row_bytes_of());
+    if (!contiguous && !chunks) return;
     Descriptor opened(::open(file_name_of(dataset_id.get()).c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
     if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) return;
-    offset = static_cast<std::int64_t>(place);
+    if (contiguous) check_end(static_cast<std::int64_t>(place), status.st_size);
+    direct = std::move(opened);
+  }
+
+  void check_end(std::int64_t place, std::int64_t file_bytes) {
+    offset = place;
     const std::int64_t bytes = static_cast<std::int64_t>(row_bytes_of()) * shape[0];
-    if (offset > status.st_size || bytes > status.st_size - offset) {
+    if (offset > file_bytes || bytes > file_bytes - offset) {
       throw Error(ErrorKind::data, title() + " reaches beyond the end of the file")
           .values(fmt::format("{} bytes at {}", bytes, offset),
-                  fmt::format("{} bytes in the file", status.st_size));
+                  fmt::format("{} bytes in the file", file_bytes));
     }
-    direct = std::move(opened);
   }
 
   std::size_t row_bytes_of() const {
     return static_cast<std::size_t>(shape.elements_from(1)) * element.bytes;
   }
 
-  void read_direct(std::int64_t first, std::span<std::byte> to) const {
-    std::int64_t at = offset + first * static_cast<std::int64_t>(row_bytes);
+  void read_direct(std::int64_t first, std::int64_t count, std::span<std::byte> to) const {
+    if (!chunks) {
+      read_at(offset + first * static_cast<std::int64_t>(row_bytes), to);
+      return;
+    }
+    while (count > 0) {
+      const std::int64_t rows = chunks->together(first, count);
+      const std::span<std::byte> part = to.first(static_cast<std::size_t>(rows) * row_bytes);
+      if (const auto place = chunks->place_of(dataset_id.get(), first)) {
+        read_at(*place, part);
+      } else {
+        read_through_library(first, rows, part.data());
+      }
+      to = to.subspan(part.size());
+      first += rows;
+      count -= rows;
+    }
+  }
+
+  void read_at(std::int64_t at, std::span<std::byte> to) const {
     while (!to.empty()) {
       const ssize_t got = ::pread(direct.get(), to.data(), to.size(), at);
       if (got < 0 && errno == EINTR) continue;
@@ -246,6 +272,10 @@ ElementType Hdf5Source::element() const {
 std::size_t Hdf5Source::row_bytes() const {
   return state_->row_bytes;
 }
+const char* Hdf5Source::way() const {
+  if (state_->direct.get() < 0) return "library";
+  return state_->chunks ? "chunk offsets" : "offsets";
+}
 
 void Hdf5Source::read(std::int64_t first, std::int64_t count, std::span<std::byte> to) const {
   if (first < 0 || count < 0 || count > rows() - first) {
@@ -255,7 +285,7 @@ void Hdf5Source::read(std::int64_t first, std::int64_t count, std::span<std::byt
   require_equal(static_cast<std::size_t>(count) * row_bytes(), to.size(), "bytes to read into");
   if (to.empty()) return;
   if (state_->direct.get() >= 0) {
-    state_->read_direct(first, to);
+    state_->read_direct(first, count, to);
   } else {
     state_->read_through_library(first, count, to.data());
   }

@@ -13,9 +13,10 @@
 namespace annulus {
 
 // One numeric data set of an HDF5 file, read by rows, that is along its first axis. Rows that are
-// stored in one piece without compression are read past the library and so without its lock; all
-// else goes through it, one thread at a time. Opened read-only and without file locks, so that it
-// works on read-only media and beside other readers; the file is left as it is.
+// stored in one piece, or in chunks of whole rows, without compression are read past the library
+// and so without its lock; all else goes through it, one thread at a time. Opened read-only and
+// without file locks, so that it works on read-only media and beside other readers; the file is
+// left as it is.
 class Hdf5Source {
  public:
   // Error (data): no such file or data set (with a list of what there is), a group, a broken link,
@@ -34,6 +35,8 @@ class Hdf5Source {
   std::int64_t rows() const { return shape()[0]; }
   ElementType element() const;
   std::size_t row_bytes() const;
+  // How rows are read: "offsets", "chunk offsets", or "library".
+  const char* way() const;
 
   // Reads rows first .. first + count - 1 as stored. May be called from several threads. Error
   // (data) with the rows.
