@@ -11,6 +11,7 @@
 #include "cli/run_config.h"
 #include "cli/start.h"
 #include "cli/version.h"
+#include "core/buffer.h"
 #include "io/hdf5_source.h"
 #include "io/json.h"
 #include "io/row_reader.h"
@@ -65,7 +66,8 @@ class StoredReading {
     for (const InputSource& input : spec.inputs) {
       sources_.emplace_back(spec.file, input.dataset);
       row_bytes_ += sources_.back().row_bytes();
-      memory_.emplace_back(static_cast<std::size_t>(order.batch()) * sources_.back().row_bytes());
+      memory_.push_back(
+          Buffer::host(static_cast<std::size_t>(order.batch()) * sources_.back().row_bytes()));
     }
   }
 
@@ -76,7 +78,7 @@ class StoredReading {
     order_.samples(index, ids_);
     scratch_.plan(ids_);
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      std::span<std::byte> to(memory_[i]);
+      std::span<std::byte> to(memory_[i].as<std::byte>(), memory_[i].bytes());
       for (const Run& run : scratch_.runs()) {
         const std::size_t bytes = static_cast<std::size_t>(run.count()) * sources_[i].row_bytes();
         sources_[i].read(run.first, run.count(), to.first(bytes));
@@ -89,7 +91,7 @@ class StoredReading {
   const Order& order_;
   std::vector<Hdf5Source> sources_;
   std::size_t row_bytes_ = 0;
-  std::vector<std::vector<std::byte>> memory_;
+  std::vector<Buffer> memory_;
   std::vector<std::int64_t> ids_;
   ReadScratch scratch_;
 };

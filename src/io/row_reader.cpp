@@ -31,8 +31,12 @@ void ReadScratch::plan(std::span<const std::int64_t> ids) {
 }
 
 std::span<std::byte> ReadScratch::rows(std::size_t rows, std::size_t row_bytes) {
-  if (bytes_.size() < order_.size() * row_bytes) bytes_.resize(order_.size() * row_bytes);
-  return std::span(bytes_).first(rows * row_bytes);
+  grow(order_.size() * row_bytes);
+  return {bytes_.as<std::byte>(), rows * row_bytes};
+}
+
+void ReadScratch::grow(std::size_t bytes) {
+  if (bytes_.bytes() < bytes) bytes_ = Buffer::host(bytes);
 }
 
 std::span<float> ReadScratch::floats(std::size_t count) {
@@ -43,7 +47,7 @@ std::span<float> ReadScratch::floats(std::size_t count) {
 void ReadScratch::reserve(std::size_t samples, std::size_t row_bytes, std::size_t floats) {
   order_.reserve(samples);
   runs_.reserve(samples);
-  bytes_.resize(std::max(bytes_.size(), samples * row_bytes));
+  grow(samples * row_bytes);
   floats_.resize(std::max(floats_.size(), floats));
 }
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "core/buffer.h"
+
 namespace annulus {
 
 // Consecutive samples of a file and the places in the batch that they go to: samples first ..
@@ -36,9 +38,13 @@ class ReadScratch {
   void reserve(std::size_t samples, std::size_t row_bytes, std::size_t floats);
 
  private:
+  void grow(std::size_t bytes);
+
   std::vector<std::size_t> order_;
   std::vector<Run> runs_;
-  std::vector<std::byte> bytes_;
+  // Aligned: some processors copy several times slower to where malloc puts large buffers, a few
+  // bytes past the source's address within its page.
+  Buffer bytes_;
   std::vector<float> floats_;
 };
 
