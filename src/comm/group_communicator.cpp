@@ -37,6 +37,7 @@ void require_slices(const TensorView& slice, const TensorView& whole, int size) 
 // The tree over ranks themselves, a leaf each.
 SumOrder order_of_all(int size) {
   std::vector<Partial> leaves;
+  leaves.reserve(static_cast<std::size_t>(size));
   for (int member = 0; member < size; ++member) leaves.push_back({member, {member, member + 1}});
   return {leaves, size};
 }
