@@ -86,10 +86,10 @@ TEST_CASE("Winograd's convolutions are within 1e-4 of the direct ones, outputs a
   const Size sizes[] = {{8, 64, 64, 16, 16}, {3, 64, 64, 29, 31},   {16, 32, 48, 13, 9},
                         {4, 64, 80, 24, 24}, {16, 128, 128, 7, 13}, {7, 33, 47, 19, 21}};
   int taken = 0;
-  for (const auto& [batch, in, out, height, width] : sizes) {
-    CAPTURE(in);
-    CAPTURE(height);
-    const OpCase op = convolution(batch, in, out, height, width);
+  for (const Size& size : sizes) {
+    CAPTURE(size.in);
+    CAPTURE(size.height);
+    const OpCase op = convolution(size.batch, size.in, size.out, size.height, size.width);
     const OpResult found = run(*winograd, op);
     const OpResult expected = run(*direct, op);
     CHECK(!is_winograd(expected));
