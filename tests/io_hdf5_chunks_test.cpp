@@ -92,6 +92,15 @@ TEST_CASE("chunks that were never written read as the fill value between others"
   check_all(source, expected);
 }
 
+TEST_CASE("so many chunks that finding them would take longer than reading go by the library") {
+  const TempDir directory;
+  const Bytes values(9000, 7);
+  TestFile(directory / "a.h5").add("x", {9000, 1}, H5T_STD_U8LE, values, {.chunk = {1, 1}});
+  const Hdf5Source source(directory / "a.h5", "x");
+  CHECK(source.way() == std::string("library"));
+  CHECK(read(source, 0, 9000) == values);
+}
+
 TEST_CASE("several threads read chunks whose places nobody has asked for yet") {
   const TempDir directory;
   TestFile(directory / "a.h5")
